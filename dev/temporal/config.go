@@ -24,36 +24,21 @@ const (
 	clusterID = "5f1a3c6e-1d0b-4c53-9a52-6d6977726967"
 )
 
-// servicePorts are the gRPC ports of the four services.
-type servicePorts map[primitives.ServiceName]int
-
-// newServicePorts assigns the given port to the frontend and free ports to the other
-// services.
-func newServicePorts(frontend int) (servicePorts, error) {
+// serverConfig returns the configuration of a server whose frontend has the given port,
+// and the addresses of its services. Otherwise the services would find each other through
+// the database, where the entries of a killed server remain for a while and delay the next
+// start.
+func serverConfig(db *databases, frontend int) (*config.Config, map[primitives.ServiceName]static.Hosts, error) {
 	free, err := process.FreePorts(3)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return servicePorts{
+	ports := map[primitives.ServiceName]int{
 		primitives.FrontendService: frontend,
 		primitives.HistoryService:  free[0],
 		primitives.MatchingService: free[1],
 		primitives.WorkerService:   free[2],
-	}, nil
-}
-
-// hosts returns a fixed list of hosts. Otherwise the services would find each other
-// through the database, where the entries of a killed server remain for a while and
-// delay the next start.
-func (p servicePorts) hosts() map[primitives.ServiceName]static.Hosts {
-	hosts := make(map[primitives.ServiceName]static.Hosts, len(p))
-	for name, port := range p {
-		hosts[name] = static.SingleLocalHost(process.Address(port))
 	}
-	return hosts
-}
-
-func serverConfig(db *databases, ports servicePorts) *config.Config {
 	cfg := &config.Config{
 		Persistence: config.Persistence{
 			DefaultStore:     defaultStore,
@@ -72,24 +57,25 @@ func serverConfig(db *databases, ports servicePorts) *config.Config {
 				clusterName: {
 					Enabled:                true,
 					InitialFailoverVersion: 1,
-					RPCAddress:             process.Address(ports[primitives.FrontendService]),
+					RPCAddress:             process.Address(frontend),
 					ClusterID:              clusterID,
 				},
 			},
 		},
-		DCRedirectionPolicy: config.DCRedirectionPolicy{Policy: "noop"},
-		PublicClient:        config.PublicClient{HostPort: process.Address(ports[primitives.FrontendService])},
-		Services:            make(map[string]config.Service, len(ports)),
+		PublicClient: config.PublicClient{HostPort: process.Address(frontend)},
+		Services:     make(map[string]config.Service),
 	}
 	cfg.Global.Membership = config.Membership{MaxJoinDuration: 30 * time.Second, BroadcastAddress: process.Loopback}
 	cfg.Archival.History.State = "disabled"
 	cfg.Archival.Visibility.State = "disabled"
 	cfg.NamespaceDefaults.Archival.History.State = "disabled"
 	cfg.NamespaceDefaults.Archival.Visibility.State = "disabled"
+	hosts := make(map[primitives.ServiceName]static.Hosts)
 	for name, port := range ports {
 		cfg.Services[string(name)] = config.Service{RPC: config.RPC{GRPCPort: port, BindOnIP: process.Loopback}}
+		hosts[name] = static.SingleLocalHost(process.Address(port))
 	}
-	return cfg
+	return cfg, hosts, nil
 }
 
 // ShortHistories is a namespace whose workflows are to continue as new after a few

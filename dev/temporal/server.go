@@ -3,13 +3,10 @@ package temporal
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"time"
 
 	commonpb "go.temporal.io/api/common/v1"
 	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/server/common/authorization"
-	"go.temporal.io/server/common/config"
 	"go.temporal.io/server/common/log"
 	"go.temporal.io/server/temporal"
 	"google.golang.org/grpc"
@@ -38,15 +35,9 @@ type Options struct {
 	UIPort int
 }
 
-// Server is a running Temporal server.
-type Server struct {
-	server temporal.Server
-	ui     *http.Server // nil without Web UI
-}
-
 // Start prepares the databases, starts the server, and returns when its namespace
-// answers.
-func Start(ctx context.Context, opts Options) (*Server, error) {
+// answers. The returned function stops the server and waits for its end.
+func Start(ctx context.Context, opts Options) (stop func(), err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 
@@ -60,19 +51,15 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 		return nil, err
 	}
 	logger := log.NewZapLogger(log.BuildZapLogger(log.Config{Level: "warn", Format: "console"}))
-	services, err := newServicePorts(opts.Port)
+	cfg, hosts, err := serverConfig(db, opts.Port)
 	if err != nil {
 		return nil, err
 	}
 	server, err := temporal.NewServer(
-		temporal.WithConfig(serverConfig(db, services)),
-		temporal.WithStaticHosts(services.hosts()),
+		temporal.WithConfig(cfg),
+		temporal.WithStaticHosts(hosts),
 		temporal.WithDynamicConfigClient(dynamicConfig()),
 		temporal.WithLogger(logger),
-		temporal.WithAuthorizer(authorization.NewNoopAuthorizer()),
-		temporal.WithClaimMapper(func(*config.Config) authorization.ClaimMapper {
-			return authorization.NewNoopClaimMapper()
-		}),
 		temporal.ForServices(temporal.DefaultServices),
 	)
 	if err != nil {
@@ -81,32 +68,23 @@ func Start(ctx context.Context, opts Options) (*Server, error) {
 	if err := server.Start(); err != nil {
 		return nil, fmt.Errorf("cannot start Temporal: %w", err)
 	}
-	s := &Server{server: server}
+	// It fails only if a service does not stop in time, and the process exits next anyway.
+	stop = func() { _ = server.Stop() }
 	if opts.UIPort != 0 {
-		if s.ui, err = startUI(opts.Port, opts.UIPort); err != nil {
-			s.Stop()
-			return nil, err
-		}
+		err = startUI(opts.Port, opts.UIPort)
 	}
-	if err := awaitNamespace(ctx, opts.Port); err != nil {
-		s.Stop()
+	if err == nil {
+		err = awaitNamespace(ctx, opts.Port)
+	}
+	if err != nil {
+		stop()
 		return nil, err
 	}
-	return s, nil
+	return stop, nil
 }
 
-// Stop stops the Web UI and the server and waits for both.
-func (s *Server) Stop() {
-	if s.ui != nil {
-		_ = s.ui.Close()
-	}
-	// It fails only if a service does not stop in time, and the process exits next
-	// anyway.
-	_ = s.server.Stop()
-}
-
-// awaitNamespace waits until the namespace can be described and the history service
-// answers for it: from then on a workflow can be started.
+// awaitNamespace waits until the history service answers for the namespace: from then on a
+// workflow can be started.
 func awaitNamespace(ctx context.Context, port int) error {
 	conn, err := grpc.NewClient(process.Address(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -114,25 +92,22 @@ func awaitNamespace(ctx context.Context, port int) error {
 	}
 	defer conn.Close()
 	client := workflowservice.NewWorkflowServiceClient(conn)
-
-	if err := process.Await(ctx, 20*time.Millisecond, func() error { return probe(ctx, client) }); err != nil {
+	err = process.Await(ctx, 20*time.Millisecond, func() error {
+		if _, err := client.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace}); err != nil {
+			return err
+		}
+		_, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
+			Namespace: Namespace,
+			Execution: &commonpb.WorkflowExecution{WorkflowId: "devstack-probe"},
+		})
+		// The workflow does not exist, but the response proves that its shard is served.
+		if status.Code(err) == codes.NotFound {
+			return nil
+		}
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("Temporal on port %d did not answer within %s: %w", port, startTimeout, err)
 	}
 	return nil
-}
-
-func probe(ctx context.Context, client workflowservice.WorkflowServiceClient) error {
-	_, err := client.DescribeNamespace(ctx, &workflowservice.DescribeNamespaceRequest{Namespace: Namespace})
-	if err != nil {
-		return err
-	}
-	_, err = client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
-		Namespace: Namespace,
-		Execution: &commonpb.WorkflowExecution{WorkflowId: "devstack-probe"},
-	})
-	// The workflow does not exist, but the response proves that its shard is served.
-	if status.Code(err) == codes.NotFound {
-		return nil
-	}
-	return err
 }

@@ -22,20 +22,19 @@ import (
 	"millwright/dev/process"
 )
 
-// startUI serves the Web UI in the background. It does not need the server yet: it
-// connects when a browser sends a request.
-func startUI(port, uiPort int) (*http.Server, error) {
+// startUI serves the Web UI in the background, until the process ends.
+func startUI(port, uiPort int) error {
 	handler, err := uiHandler(port)
 	if err != nil {
-		return nil, fmt.Errorf("cannot set up the Temporal Web UI: %w", err)
+		return fmt.Errorf("cannot set up the Temporal Web UI: %w", err)
 	}
 	listener, err := net.Listen("tcp", process.Address(uiPort))
 	if err != nil {
-		return nil, fmt.Errorf("cannot serve the Temporal Web UI: %w", err)
+		return fmt.Errorf("cannot serve the Temporal Web UI: %w", err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }()
-	return server, nil
+	return nil
 }
 
 // uiHandler puts the Web UI's parts together as its own server does, which offers no

@@ -137,12 +137,12 @@ func temporalCommand(flags *flag.FlagSet, args []string) (int, error) {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), stopSignals...)
 	defer cancel()
-	server, err := temporal.Start(ctx, opts)
+	stop, err := temporal.Start(ctx, opts)
 	if err != nil {
 		return 1, err
 	}
 	fmt.Println(stack.ReadyLine)
 	<-ctx.Done()
-	server.Stop()
+	stop()
 	return 0, nil
 }
