@@ -22,8 +22,7 @@ const GuardDeath = syscall.SIGUSR2
 
 // Options are how the stack names, stops and outlives a program.
 type Options struct {
-	// Name is the program's name in errors and messages.
-	Name string
+	Name string // in errors and messages
 	// Log is the file to which the output is appended, and Line is called with each of its
 	// lines; both only for outputs that the command does not set itself.
 	Log  string
@@ -40,7 +39,7 @@ type Options struct {
 
 // Process is a started program.
 type Process struct {
-	opts Options
+	Options
 	cmd  *exec.Cmd
 	done chan struct{}
 }
@@ -67,7 +66,7 @@ func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
 	setDeathSignal(cmd.SysProcAttr, cmp.Or(opts.DeathSignal, syscall.SIGKILL))
 	// Children of the program may keep its output open after it ends.
 	cmd.WaitDelay = time.Second
-	p := &Process{opts: opts, cmd: cmd, done: make(chan struct{})}
+	p := &Process{Options: opts, cmd: cmd, done: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel sends the death signal when the thread that started the program ends.
@@ -102,9 +101,6 @@ func direct(cmd *exec.Cmd, output []io.Writer) {
 	}
 }
 
-// Name returns the program's name in errors and messages.
-func (p *Process) Name() string { return p.opts.Name }
-
 // PID returns the program's process id.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
@@ -131,8 +127,8 @@ func (p *Process) Ending() string {
 // Failure is the error that the program ended, with the last lines of its log. It waits
 // for the end.
 func (p *Process) Failure() error {
-	err := fmt.Errorf("%s ended unexpectedly (%s)", p.Name(), p.Ending())
-	if tail := FileTail(p.opts.Log); tail != "" {
+	err := fmt.Errorf("%s ended unexpectedly (%s)", p.Name, p.Ending())
+	if tail := FileTail(p.Log); tail != "" {
 		err = fmt.Errorf("%w; the last lines of its log:\n%s", err, tail)
 	}
 	return err
@@ -181,7 +177,7 @@ func (p *Process) Await(ctx context.Context, ready func() error) error {
 	}
 	if err != nil {
 		p.Stop()
-		return fmt.Errorf("%s was not ready when the start was given up (%w): %w", p.Name(), context.Cause(ctx), err)
+		return fmt.Errorf("%s was not ready when the start was given up (%w): %w", p.Name, context.Cause(ctx), err)
 	}
 	return nil
 }
@@ -195,7 +191,7 @@ func (p *Process) Signal(sig os.Signal) {
 // Stop sends the stop signal, and SIGKILL if it has no effect in time, and returns when
 // the program has ended.
 func (p *Process) Stop() {
-	p.Signal(cmp.Or(p.opts.StopSignal, syscall.SIGTERM))
+	p.Signal(cmp.Or(p.StopSignal, syscall.SIGTERM))
 	select {
 	case <-p.done:
 	case <-time.After(stopGrace):
@@ -203,14 +199,10 @@ func (p *Process) Stop() {
 	}
 }
 
-// Kill kills the program and its process group, and returns when it has ended.
+// Kill kills the program and its own process group, and returns when it has ended.
 func (p *Process) Kill() {
 	if p.Running() {
-		if p.opts.SharedGroup {
-			p.Signal(syscall.SIGKILL)
-		} else {
-			_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
-		}
+		_ = syscall.Kill(-p.PID(), syscall.SIGKILL)
 	}
 	<-p.done
 }

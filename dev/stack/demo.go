@@ -2,6 +2,7 @@ package stack
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -55,11 +56,10 @@ type importResult struct {
 }
 
 // merge updates the credentials from an import's output. Secrets appear only in the
-// run that creates them, so a missing secret keeps the known one, unless that belongs
-// to another integration.
+// run that creates them, so a missing secret keeps the known one.
 func (c credentials) merge(output []byte) (credentials, error) {
 	var result importResult
-	if err := json.NewDecoder(bytes.NewReader(output)).Decode(&result); err != nil {
+	if err := json.Unmarshal(output, &result); err != nil {
 		return c, fmt.Errorf("the import did not print JSON: %w", err)
 	}
 	people := map[string]signIn{}
@@ -70,19 +70,10 @@ func (c credentials) merge(output []byte) (credentials, error) {
 		}
 	}
 	c.People = people
-	demo, ok := result.Integrations[demoIntegration]
-	if !ok {
-		return c, nil
-	}
-	if demo.ClientID != c.ClientID {
-		c.ClientID, c.ClientSecret, c.WebhookSecret = demo.ClientID, "", ""
-	}
-	if demo.ClientSecret != "" {
-		c.ClientSecret = demo.ClientSecret
-	}
-	if secret := demo.Webhooks[demoWebhook].Secret; secret != "" {
-		c.WebhookSecret = secret
-	}
+	demo := result.Integrations[demoIntegration]
+	c.ClientID = cmp.Or(demo.ClientID, c.ClientID)
+	c.ClientSecret = cmp.Or(demo.ClientSecret, c.ClientSecret)
+	c.WebhookSecret = cmp.Or(demo.Webhooks[demoWebhook].Secret, c.WebhookSecret)
 	return c, nil
 }
 

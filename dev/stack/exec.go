@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,19 +14,13 @@ import (
 // GuardCommand is the subcommand by which Exec runs process.Guard.
 const GuardCommand = "guard"
 
-// ExecOptions describe a stack for one command.
-type ExecOptions struct {
-	Command    []string
-	NoTemporal bool
-}
-
 // Exec starts a throwaway stack, runs the command on it, removes everything, and
 // returns the command's exit status. Signals are forwarded to the command. A signal
 // that comes before the command has started ends the stack.
-func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
-	path, err := exec.LookPath(opts.Command[0])
+func Exec(signals <-chan os.Signal, noTemporal bool, args []string) (int, error) {
+	path, err := exec.LookPath(args[0])
 	if err != nil {
-		return 127, fmt.Errorf("cannot run %s: %w", opts.Command[0], err)
+		return 127, fmt.Errorf("cannot run %s: %w", args[0], err)
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -47,12 +40,12 @@ func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 	var env []string
 	go func() {
 		defer close(started)
-		env, err = s.startThrowaway(dir, opts.NoTemporal)
+		env, err = s.startThrowaway(dir, noTemporal)
 	}()
 	select {
 	case <-started:
 	case sig := <-signals:
-		s.cancel(errStopRequested)
+		s.cancel(nil)
 		<-started
 		return 128 + int(sig.(syscall.Signal)), nil
 	}
@@ -60,10 +53,10 @@ func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 		return 1, err
 	}
 	// A killed test leaves its child processes running; the guard kills them.
-	cmd := exec.Command(self, append([]string{GuardCommand, "--", path}, opts.Command...)...)
+	cmd := exec.Command(self, append([]string{GuardCommand, "--", path}, args...)...)
 	cmd.Env = append(os.Environ(), append(env, "DEVSTACK="+self)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	command, err := process.Start(cmd, process.Options{Name: opts.Command[0], SharedGroup: true, DeathSignal: process.GuardDeath})
+	command, err := process.Start(cmd, process.Options{Name: args[0], SharedGroup: true, DeathSignal: process.GuardDeath})
 	if err != nil {
 		return 126, err
 	}
@@ -86,16 +79,10 @@ func Exec(signals <-chan os.Signal, opts ExecOptions) (int, error) {
 
 // startThrowaway starts the parts and returns the variables by which a command finds them.
 func (s *supervisor) startThrowaway(dir string, noTemporal bool) (env []string, err error) {
-	var cluster *postgres.Cluster
-	if err := s.add(func(ctx context.Context) (*process.Process, error) {
-		cluster, err = postgres.Start(ctx, postgres.Options{
-			Root: filepath.Join(dir, "postgres"), Log: filepath.Join(dir, "postgres.log"), Throwaway: true,
-		})
-		if err != nil {
-			return nil, err
-		}
-		return cluster.Process, nil
-	}); err != nil {
+	cluster, err := s.addPostgres(postgres.Options{
+		Root: filepath.Join(dir, "postgres"), Log: filepath.Join(dir, "postgres.log"), Throwaway: true,
+	})
+	if err != nil {
 		return nil, err
 	}
 	env = []string{"POSTGRES_BIN=" + cluster.Programs.Dir, "DATABASE_URL=" + cluster.URL}
@@ -106,10 +93,8 @@ func (s *supervisor) startThrowaway(dir string, noTemporal bool) (env []string, 
 	if err != nil {
 		return nil, err
 	}
-	err = s.add(func(ctx context.Context) (*process.Process, error) {
-		return startTemporal(ctx, cluster.URL, ports[0], 0, process.Options{
-			Log: filepath.Join(dir, "temporal.log"), StopSignal: syscall.SIGKILL, // its data is not kept
-		})
+	err = s.addTemporal(temporalOptions{
+		databaseURL: cluster.URL, port: ports[0], log: filepath.Join(dir, "temporal.log"), throwaway: true,
 	})
 	return append(env, "TEMPORAL_ADDRESS="+process.Address(ports[0]), "TEMPORAL_NAMESPACE="+Namespace), err
 }

@@ -36,7 +36,7 @@ func act(role string, args []string) int {
 	status := 0
 	switch role {
 	case "exec":
-		status, err = Exec(signals, ExecOptions{Command: args, NoTemporal: true})
+		status, err = Exec(signals, true, args)
 	case "run":
 		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Week: "week.yaml", Out: os.Stdout})
 	case GuardCommand:

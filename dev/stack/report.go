@@ -68,13 +68,8 @@ var uiViews = []struct{ name, query string }{
 }
 
 func (r *runner) reportDemo(out io.Writer, url string) {
-	if r.demo.ClientID == "" {
-		return
-	}
 	if r.demo.ClientSecret == "" {
-		fmt.Fprintf(out, "\n  Demo integration   %s\n", r.demo.ClientID)
-		fmt.Fprintf(out, "  Its secret was shown only when it was created; `%s integrations renew-secret` creates a new one.\n", r.opts.Millwright)
-		return
+		return // only the import that creates it prints it
 	}
 	fmt.Fprintf(out, "\n  Demo integration, with every scope\n")
 	fmt.Fprintf(out, "    client id        %s\n", r.demo.ClientID)

@@ -113,9 +113,11 @@ func (r *runner) start() (err error) {
 	}
 	r.settings = r.cfg.settings(r.state, url)
 	if r.cfg.ownTemporal {
-		if err := r.startTemporal(url); err != nil {
+		port, uiPort := r.cfg.temporal.number, r.cfg.temporalUI.number
+		if err := r.addTemporal(temporalOptions{databaseURL: url, port: port, uiPort: uiPort, log: r.cfg.log("temporal")}); err != nil {
 			return err
 		}
+		r.printf("Temporal on port %d, its Web UI on port %d, logs in %s", port, uiPort, r.cfg.logs())
 	}
 	if err := r.runToEnd(nil, "migrate"); err != nil {
 		return err
@@ -147,30 +149,12 @@ func (r *runner) startPostgres() (string, error) {
 	if err := r.state.save(r.cfg.dir); err != nil {
 		return "", fmt.Errorf("cannot save the stack's state: %w", err)
 	}
-	var cluster *postgres.Cluster
-	if err := r.add(func(ctx context.Context) (*process.Process, error) {
-		started, err := postgres.Start(ctx, postgres.Options{Root: root, Port: r.state.PostgresPort, Log: r.cfg.log("postgres")})
-		if err != nil {
-			return nil, err
-		}
-		cluster = started
-		return started.Process, nil
-	}); err != nil {
+	cluster, err := r.addPostgres(postgres.Options{Root: root, Port: r.state.PostgresPort, Log: r.cfg.log("postgres")})
+	if err != nil {
 		return "", err
 	}
 	r.printf("Postgres %d on port %d, data in %s", cluster.Programs.Major, r.state.PostgresPort, root)
 	return cluster.URL, nil
-}
-
-func (r *runner) startTemporal(databaseURL string) error {
-	port, uiPort := r.cfg.temporal.number, r.cfg.temporalUI.number
-	if err := r.add(func(ctx context.Context) (*process.Process, error) {
-		return startTemporal(ctx, databaseURL, port, uiPort, process.Options{Log: r.cfg.log("temporal")})
-	}); err != nil {
-		return err
-	}
-	r.printf("Temporal on port %d, its Web UI on port %d, logs in %s", port, uiPort, r.cfg.logs())
-	return nil
 }
 
 // ordinary matches a line of a server's log that is no warning.
@@ -179,11 +163,11 @@ var ordinary = regexp.MustCompile(`^[0-9:.]+ (INF|DBG) `)
 // startServer starts a server of the product. The servers differ only in the address of
 // their metrics. Their logs are files; the terminal shows warnings and errors.
 func (r *runner) startServer(command string, metrics port) error {
-	show := r.prefixed(command)
+	show, log := r.prefixed(command), r.cfg.log(command)
 	return r.add(func(context.Context) (*process.Process, error) {
 		cmd := r.command(command)
 		cmd.Env = append(cmd.Env, "MILLWRIGHT_ADDR="+r.cfg.api.address(), "METRICS_ADDR="+metrics.address())
-		return process.Start(cmd, process.Options{Name: "millwright " + command, Log: r.cfg.log(command), Line: func(line string) {
+		return process.Start(cmd, process.Options{Name: "millwright " + command, Log: log, Line: func(line string) {
 			if !ordinary.MatchString(line) {
 				show(line)
 			}
@@ -218,18 +202,15 @@ func (r *runner) awaitReady() error {
 	url := "http://" + r.cfg.api.address() + "/readyz?temporal=1"
 	ctx, cancel := context.WithTimeout(r.ctx, readyTimeout)
 	defer cancel()
-	if err := process.Await(ctx, 50*time.Millisecond, func() error { return get(ctx, url) }); err != nil {
+	if err := process.Await(ctx, 50*time.Millisecond, func() error { return get(url) }); err != nil {
 		return fmt.Errorf("the API server was not ready within %s: %w", readyTimeout, err)
 	}
 	return nil
 }
 
-func get(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
+func get(url string) error {
+	client := http.Client{Timeout: 5 * time.Second}
+	response, err := client.Get(url)
 	if err != nil {
 		return err
 	}

@@ -52,16 +52,6 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 	return resolve(settings)
 }
 
-// valueOf returns the value of a setting, "" if it is missing.
-func valueOf(settings []setting, name string) string {
-	for _, s := range settings {
-		if s.name == name {
-			return s.value
-		}
-	}
-	return ""
-}
-
 // formatEnv formats settings as lines that a shell can read.
 func formatEnv(settings []setting) []byte {
 	var b bytes.Buffer
@@ -80,13 +70,11 @@ func quote(text string) string {
 func readEnv(path string) []setting {
 	content, _ := os.ReadFile(path)
 	var settings []setting
-	for entry := range strings.SplitSeq(string(content), "'\nexport ") {
-		name, value, ok := strings.Cut(strings.TrimPrefix(entry, "export "), "='")
-		if !ok {
-			continue
+	for line := range strings.Lines(string(content)) {
+		name, value, ok := strings.Cut(strings.TrimSuffix(strings.TrimPrefix(line, "export "), "'\n"), "='")
+		if ok {
+			settings = append(settings, setting{name, strings.ReplaceAll(value, `'\''`, "'")})
 		}
-		value = strings.TrimSuffix(value, "'\n")
-		settings = append(settings, setting{name, strings.ReplaceAll(value, `'\''`, "'")})
 	}
 	return settings
 }

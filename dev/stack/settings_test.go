@@ -36,7 +36,7 @@ func TestEnvLinesMeanTheSameToAShell(t *testing.T) {
 
 func TestReadEnvReadsWhatFormatEnvWrites(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env")
-	// Without the value that looks like the format itself.
+	// Without the value of several lines.
 	settings := awkwardSettings[:len(awkwardSettings)-1]
 	if err := os.WriteFile(path, formatEnv(settings), 0o600); err != nil {
 		t.Fatal(err)
@@ -122,4 +122,14 @@ func TestTemporalElsewhereNeedsNoPorts(t *testing.T) {
 			t.Errorf("%s is still checked", p.variable)
 		}
 	}
+}
+
+// valueOf returns the value of a setting, "" if it is missing.
+func valueOf(settings []setting, name string) string {
+	for _, s := range settings {
+		if s.name == name {
+			return s.value
+		}
+	}
+	return ""
 }

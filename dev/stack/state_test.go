@@ -80,9 +80,6 @@ func TestDemoCredentialsAreMerged(t *testing.T) {
 			`{"integrations":{"erp":{"client_id":"id","webhooks":{"erp_hook":{"secret":"new"}}}}}`,
 			credentials{"id", "secret", "new", someone("idn_1", "password"), false},
 		},
-		"another integration, whose secret is unknown": {
-			known, `{"integrations":{"erp":{"client_id":"other"}}}`, credentials{"other", "", "", someone("idn_1", "password"), false},
-		},
 		"another person, who has no password yet": {known, `{"ids":{"margaret_ellison":"idn_2"}}`, credentials{"id", "secret", "hook", someone("idn_2", ""), false}},
 		"a file without the integration":          {known, `{"integrations":{}}`, known},
 	} {

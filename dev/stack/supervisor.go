@@ -22,9 +22,6 @@ const (
 	maxEndings  = 5
 )
 
-// errStopRequested is the cause of a requested stop.
-var errStopRequested = errors.New("a stop was requested")
-
 // starter starts a part of a stack and returns when it can be used. When the context ends
 // it returns an error soon.
 type starter func(ctx context.Context) (*process.Process, error)
@@ -54,7 +51,7 @@ func (s *supervisor) stopOn(signals <-chan os.Signal) {
 	<-signals
 	// The terminal has printed ^C at the start of the line.
 	fmt.Fprintln(s.out, "\nStopping … (Ctrl-C again to stop at once)")
-	s.cancel(errStopRequested)
+	s.cancel(nil)
 	<-signals
 	for _, p := range s.running() {
 		p.Kill()
@@ -76,7 +73,7 @@ func (s *supervisor) add(start starter) error {
 	defer s.mu.Unlock()
 	s.parts = append(s.parts, p)
 	index := len(s.parts) - 1
-	s.keepers.Go(func() { s.keep(index, start) })
+	s.keepers.Go(func() { s.keep(index, p, start) })
 	return nil
 }
 
@@ -91,7 +88,7 @@ func (s *supervisor) running() []*process.Process {
 
 // stop stops the parts from top to bottom.
 func (s *supervisor) stop() {
-	s.cancel(errStopRequested)
+	s.cancel(nil)
 	s.keepers.Wait()
 	for _, p := range s.running() {
 		p.Stop()
@@ -100,17 +97,14 @@ func (s *supervisor) stop() {
 
 // cause returns why the stack stops; nil if the stop was requested.
 func (s *supervisor) cause() error {
-	if err := context.Cause(s.ctx); !errors.Is(err, errStopRequested) {
+	if err := context.Cause(s.ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
 }
 
 // keep starts a part again when it ends by itself, until the context ends.
-func (s *supervisor) keep(index int, start starter) {
-	s.mu.Lock()
-	p := s.parts[index]
-	s.mu.Unlock()
+func (s *supervisor) keep(index int, p *process.Process, start starter) {
 	for endings := 1; ; endings++ {
 		started := time.Now()
 		select {
@@ -126,10 +120,10 @@ func (s *supervisor) keep(index int, start starter) {
 			return
 		}
 		if endings >= maxEndings {
-			s.cancel(fmt.Errorf("%s was started %d times: %w", p.Name(), endings, p.Failure()))
+			s.cancel(fmt.Errorf("%s was started %d times: %w", p.Name, endings, p.Failure()))
 			return
 		}
-		s.printf("%s ended unexpectedly (%s); starting it again", p.Name(), p.Ending())
+		s.printf("%s ended unexpectedly (%s); starting it again", p.Name, p.Ending())
 		select {
 		case <-time.After(time.Duration(endings) * firstPause):
 		case <-s.ctx.Done():
@@ -143,6 +137,6 @@ func (s *supervisor) keep(index int, start starter) {
 		s.mu.Lock()
 		p, s.parts[index] = next, next
 		s.mu.Unlock()
-		s.printf("%s runs again", p.Name())
+		s.printf("%s runs again", p.Name)
 	}
 }

@@ -81,7 +81,7 @@ func execCommand(flags *flag.FlagSet, args []string) (int, error) {
 	if flags.NArg() == 0 {
 		return 2, errors.New("exec needs a command: devstack exec [flags] -- CMD ARGS…")
 	}
-	return stack.Exec(notify(), stack.ExecOptions{Command: flags.Args(), NoTemporal: *noTemporal})
+	return stack.Exec(notify(), *noTemporal, flags.Args())
 }
 
 // guardCommand is what exec runs its command under. It is not meant for people.
