@@ -46,19 +46,27 @@ type Process struct {
 
 // Start starts the program.
 func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
-	var output []io.Writer
+	var output io.Writer
 	var log *os.File
 	if opts.Log != "" {
 		var err error
 		if log, err = os.OpenFile(opts.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
 			return nil, fmt.Errorf("cannot open the log of %s: %w", opts.Name, err)
 		}
-		output = append(output, log)
+		output = log
 	}
 	if opts.Line != nil {
-		output = append(output, Lines(opts.Line))
+		output = Lines(opts.Line)
+		if log != nil {
+			output = io.MultiWriter(log, output)
+		}
 	}
-	direct(cmd, output)
+	if cmd.Stdout == nil {
+		cmd.Stdout = output
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = output
+	}
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
@@ -82,23 +90,6 @@ func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
 		return nil, fmt.Errorf("cannot start %s: %w", opts.Name, err)
 	}
 	return p, nil
-}
-
-// direct directs the outputs that the command does not direct itself.
-func direct(cmd *exec.Cmd, output []io.Writer) {
-	if len(output) == 0 {
-		return
-	}
-	to := output[0] // a file itself needs no copying
-	if len(output) > 1 {
-		to = io.MultiWriter(output...)
-	}
-	if cmd.Stdout == nil {
-		cmd.Stdout = to
-	}
-	if cmd.Stderr == nil {
-		cmd.Stderr = to
-	}
 }
 
 // PID returns the program's process id.

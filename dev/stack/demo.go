@@ -86,7 +86,7 @@ func (r *runner) importDemo() error {
 			if !r.demo.Worked || r.ctx.Err() != nil {
 				return err
 			}
-			r.printf("%s is not imported, because the demo was changed; `%s import --overwrite %s` imports it", file, r.opts.Millwright, file)
+			r.printf("%s is not imported, see above: if the demo was changed, `%s import --overwrite %s` undoes that", file, r.opts.Millwright, file)
 			continue
 		}
 		merged, err := r.demo.merge(output.Bytes())

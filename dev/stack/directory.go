@@ -10,7 +10,9 @@ import (
 	"millwright/dev/process"
 )
 
-const throwawayPattern = "millwright-devstack-"
+// throwawayPattern is not that of earlier versions, which locked a file in the directory: a
+// checkout of one may run on the same machine.
+const throwawayPattern = "millwright-throwaway-"
 
 // roomInMemory is what the file system in memory must have free for a stack. There, a database that
 // is made, used and dropped takes a fourth of the CPU time.

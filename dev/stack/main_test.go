@@ -40,7 +40,7 @@ func act(role string, args []string) int {
 	case "run":
 		err = Run(signals, RunOptions{Millwright: os.Args[0], Demo: args, Week: "week.yaml", Out: os.Stdout})
 	case GuardCommand:
-		status, err = process.Guard(args[1], args[2:], signals)
+		status, err = process.Guard(args[0], args[1:], signals)
 	case "temporal":
 		fmt.Println(ReadyLine)
 		<-signals

@@ -20,14 +20,10 @@ const readyTimeout = 60 * time.Second
 
 // RunOptions describe the stack a developer works with.
 type RunOptions struct {
-	// Millwright is the path of the product's program.
-	Millwright string
-	// Demo are the files to import, in order.
-	Demo []string
-	// Week is the file with the demo's work.
-	Week string
-	// Out is the terminal.
-	Out io.Writer
+	Millwright string    // the path of the product's program
+	Demo       []string  // the files to import, in order
+	Week       string    // the file with the demo's work
+	Out        io.Writer // the terminal
 }
 
 // Run starts the stack and keeps it running until a signal comes. A part that ends by
@@ -111,6 +107,10 @@ func (r *runner) start() (err error) {
 			return err
 		}
 	}
+	// Before anything is sealed with its keys.
+	if err := r.state.save(r.cfg.dir); err != nil {
+		return fmt.Errorf("cannot save the stack's state: %w", err)
+	}
 	r.settings = r.cfg.settings(r.state, url)
 	if r.cfg.ownTemporal {
 		port, uiPort := r.cfg.temporal.number, r.cfg.temporalUI.number
@@ -145,9 +145,6 @@ func (r *runner) startPostgres() (string, error) {
 	}
 	if err := r.state.choosePostgresPort(); err != nil {
 		return "", err
-	}
-	if err := r.state.save(r.cfg.dir); err != nil {
-		return "", fmt.Errorf("cannot save the stack's state: %w", err)
 	}
 	cluster, err := r.addPostgres(postgres.Options{Root: root, Port: r.state.PostgresPort, Log: r.cfg.log("postgres")})
 	if err != nil {

@@ -172,7 +172,7 @@ func TestRunStartsAlthoughTheDemoWasChanged(t *testing.T) {
 		t.Errorf("the demo secret is %q", secret)
 	}
 	_, output := again.end(t, os.Interrupt)
-	for _, want := range []string{"the list of conflicts", "demo.yaml is not imported, because the demo was changed; `"} {
+	for _, want := range []string{"the list of conflicts", "demo.yaml is not imported, see above: if the demo was changed, `"} {
 		if !strings.Contains(output, want) {
 			t.Errorf("%q is missing in:\n%s", want, output)
 		}

@@ -21,17 +21,8 @@ func forgetOwnEnv(dir string) {
 	}
 }
 
-// resolve returns the settings; those set in the environment override the given values.
-func resolve(settings []setting) []setting {
-	for i, s := range settings {
-		if value, ok := os.LookupEnv(s.name); ok {
-			settings[i].value = value
-		}
-	}
-	return settings
-}
-
-// settings returns the settings of the product's programs, api and worker alike.
+// settings returns the settings of the product's programs, api and worker alike. The
+// environment overrides them.
 func (c *config) settings(st *state, databaseURL string) []setting {
 	url := "http://" + c.api.address()
 	settings := []setting{
@@ -49,7 +40,12 @@ func (c *config) settings(st *state, databaseURL string) []setting {
 	if c.ownTemporal {
 		settings = append(settings, setting{"TEMPORAL_UI_URL", c.uiURL()})
 	}
-	return resolve(settings)
+	for i, s := range settings {
+		if value, ok := os.LookupEnv(s.name); ok {
+			settings[i].value = value
+		}
+	}
+	return settings
 }
 
 // formatEnv formats settings as lines that a shell can read.

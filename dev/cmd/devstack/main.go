@@ -1,3 +1,7 @@
+// Devstack runs the servers that Millwright needs, Postgres and Temporal, on one
+// machine: for development, for tests, or while one command runs. It runs itself as a
+// child process for the Temporal server and for the guard of exec's command, and the
+// product as a program, whose code it must not import.
 package main
 
 import (
@@ -86,10 +90,10 @@ func execCommand(flags *flag.FlagSet, args []string) (int, error) {
 
 // guardCommand is what exec runs its command under. It is not meant for people.
 func guardCommand(_ *flag.FlagSet, args []string) (int, error) {
-	if len(args) < 3 || args[0] != "--" {
+	if len(args) < 2 {
 		return 2, errors.New("guard is only used by exec")
 	}
-	return process.Guard(args[1], args[2:], notify(process.GuardDeath))
+	return process.Guard(args[0], args[1:], notify(process.GuardDeath))
 }
 
 func postgresCommand(flags *flag.FlagSet, args []string) (int, error) {
