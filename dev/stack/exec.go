@@ -53,7 +53,7 @@ func Exec(signals <-chan os.Signal, noTemporal bool, args []string) (int, error)
 		return 1, err
 	}
 	// A killed test leaves its child processes running; the guard kills them.
-	cmd := exec.Command(self, append([]string{GuardCommand, path}, args...)...)
+	cmd := exec.Command(self, append([]string{GuardCommand, path}, args...)...) //nolint:gosec // the developer's own command
 	cmd.Env = append(os.Environ(), append(env, "DEVSTACK="+self)...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	command, err := process.Start(cmd, process.Options{Name: args[0], SharedGroup: true, DeathSignal: process.GuardDeath})

@@ -24,7 +24,7 @@ const (
 	// maxConnections is per service and store: eight pools share the Postgres server
 	// with the product.
 	maxConnections = 20
-	// retention is how long a new namespace keeps closed workflows.
+	// retention is the time for which a new namespace keeps closed workflows.
 	retention = 30 * 24 * time.Hour
 )
 
