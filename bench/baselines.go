@@ -2,122 +2,189 @@ package main
 
 import (
 	"context"
-	"net"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
 	"net/http"
 	"os"
 	"time"
 
 	"github.com/gin-gonic/gin"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"millwright/models"
+	"millwright/service/store"
 )
 
-// This argument and this environment variable make the program the baselines' server.
-const (
-	baselineServerCommand = "serve-baselines"
-	baselineServerAddress = "BASELINES_ADDR"
-)
+// baselineServer is this program's argument, and the name of the process, as the baselines' server.
+const baselineServer = "baselines"
 
 // baselines is the same work without the product: a server with its own database,
 // which has the same organization.
 type baselines struct {
-	rows   *rows
-	server *process
+	*rows
 	tenant *tenant
 }
 
 // startBaselines creates the database and starts the server.
-func (in *installation) startBaselines() *baselines {
-	database, address := in.newDatabase(in.name+"_baselines"), must(freeAddress(in.ctx))
-	theirs := map[string]string{"DATABASE_URL": database, baselineServerAddress: address}
-	must(in.run(theirs, "migrate"))
-	must(in.run(theirs, "import", in.organizationFile()))
-	f := &in.baselines
-	f.rows = must(openRows(in.ctx, database))
-	f.tenant = &tenant{Address: address, Node: f.rows.node}
+func (in *installation) startBaselines(name string) baselines {
+	address := freeAddress()
+	theirs := map[string]string{"DATABASE_URL": in.newDatabase(name), "MILLWRIGHT_ADDR": address}
+	in.run(theirs, "migrate")
+	in.run(theirs, "import", in.fileOf(changeSubscription(1)))
+	f := baselines{openRows(theirs["DATABASE_URL"]), &tenant{Address: address}}
 	for range benchWorkOrders {
-		f.tenant.WorkOrders = append(f.tenant.WorkOrders, must(f.rows.create(in.ctx, "Replace filter")).ID)
+		f.tenant.WorkOrders = append(f.tenant.WorkOrders, f.create("Replace filter").ID)
 	}
-	f.server = must(startProcess(in.ctx, in.fail, in.dir, "baselines", in.environ(theirs), must(os.Executable()), baselineServerCommand))
-	check(f.server.awaitReady(in.ctx, func() bool {
-		_, err := f.tenant.flood(in.ctx, 1, readOne, time.Millisecond)
-		return err == nil
-	}))
+	in.start(baselineServer, theirs, must(os.Executable()), baselineServer)
+	await(10*time.Millisecond, func() bool {
+		c := newCaller(address, "")
+		defer c.close()
+		return readOne.call(f.tenant, c) == nil
+	})
 	return f
 }
 
-// close stops the server, if it runs.
-func (f *baselines) close() {
-	f.server.stop()
-	if f.rows != nil {
-		f.rows.pool.Close()
-	}
-	*f = baselines{}
-}
-
 // raw returns a function that makes the same writes from this process, without HTTP.
-func (f *baselines) raw(op operation) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
+func (f baselines) raw(op operation) func() {
+	return func() {
 		if op.name == createOne.name {
-			_, err = f.rows.create(ctx, "Replace filter")
+			f.create("Replace filter")
 		} else {
 			id, _ := f.tenant.next()
-			_, err = f.rows.change(ctx, id, "Replace filter")
+			f.change(id, "Replace filter")
 		}
-		return err
 	}
 }
 
 // serveBaselines answers the measured calls with bare Gin and one round trip to the
 // database, in a separate process like the API.
-func serveBaselines(ctx context.Context) error {
-	db, err := openRows(ctx, os.Getenv("DATABASE_URL"))
-	if err != nil {
-		return err
-	}
-	defer db.pool.Close()
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", os.Getenv(baselineServerAddress))
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: db.engine(), ReadHeaderTimeout: 10 * time.Second}
-	context.AfterFunc(ctx, func() { _ = server.Close() })
-	if err := server.Serve(listener); ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-func (r *rows) engine() http.Handler {
+func serveBaselines() {
+	r := openRows(os.Getenv("DATABASE_URL"))
 	gin.SetMode(gin.ReleaseMode)
 	engine := gin.New()
-	handle := func(method, path string, status int, result func(ctx context.Context, c *gin.Context) (any, error)) {
-		engine.Handle(method, "/v1/work-orders"+path, func(c *gin.Context) {
-			value, err := result(c.Request.Context(), c)
-			if err != nil {
-				c.String(http.StatusInternalServerError, err.Error())
-				return
-			}
-			c.JSON(status, value)
-		})
+	title := func(c *gin.Context) string {
+		var body struct {
+			Title string `json:"title"`
+		}
+		check(c.ShouldBindJSON(&body))
+		return body.Title
 	}
-	write := func(method, path string, status int, result func(ctx context.Context, c *gin.Context, title string) (any, error)) {
-		handle(method, path, status, func(ctx context.Context, c *gin.Context) (any, error) {
-			var body struct {
-				Title string `json:"title"`
-			}
-			if err := c.ShouldBindJSON(&body); err != nil {
-				return nil, err
-			}
-			return result(ctx, c, body.Title)
-		})
+	const path = "/v1/work-orders"
+	engine.GET(path, func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"data": r.newest()}) })
+	engine.GET(path+"/:id", func(c *gin.Context) { c.JSON(http.StatusOK, r.read(c.Param("id"))) })
+	engine.POST(path, func(c *gin.Context) { c.JSON(http.StatusCreated, r.create(title(c))) })
+	engine.PATCH(path+"/:id", func(c *gin.Context) { c.JSON(http.StatusOK, r.change(c.Param("id"), title(c))) })
+	check(engine.Run(os.Getenv("MILLWRIGHT_ADDR")))
+}
+
+// rows reads and writes a database like the product, in one round trip and without
+// checks: no token, no permissions, no rules.
+type rows struct {
+	ctx                    context.Context
+	pool                   *pgxpool.Pool
+	org, actor, hook, node string
+}
+
+// openRows connects to a database that has the bench's organization.
+func openRows(database string) *rows {
+	r := &rows{ctx: context.Background()}
+	r.pool = must(pgxpool.New(r.ctx, database+"&pool_max_conns=32"))
+	check(r.pool.QueryRow(r.ctx, `
+		SELECT h.organization_id, h.integration_id, h.id, n.id FROM webhooks h, inventory_nodes n
+		WHERE n.organization_id = h.organization_id LIMIT 1`).Scan(&r.org, &r.actor, &r.hook, &r.node))
+	return r
+}
+
+// baselineWorkOrder is a work order as the baselines return it.
+type baselineWorkOrder struct {
+	ID             string     `json:"id"`
+	OrganizationID string     `json:"organization_id"`
+	Number         int64      `json:"number"`
+	InventoryID    string     `json:"inventory_id"`
+	Title          string     `json:"title"`
+	Description    *string    `json:"description"`
+	Priority       string     `json:"priority"`
+	TargetDate     *time.Time `json:"target_date"`
+	FormID         *string    `json:"form_id"`
+	ExternalID     *string    `json:"external_id"`
+	Status         string     `json:"status"`
+	CancelReason   *string    `json:"cancel_reason"`
+	CreatedBy      string     `json:"created_by"`
+	CreatedAt      time.Time  `json:"created_at"`
+	ChangedAt      time.Time  `json:"changed_at"`
+	CompletedAt    *time.Time `json:"completed_at"`
+	CancelledAt    *time.Time `json:"cancelled_at"`
+}
+
+const selectWorkOrder = `
+	SELECT id, organization_id, number, inventory_id, title, description, priority, target_date, form_id, external_id,
+		status, cancel_reason, created_by, created_at, changed_at, completed_at, cancelled_at
+	FROM work_orders `
+
+func (r *rows) read(id string) baselineWorkOrder {
+	found := must(r.pool.Query(r.ctx, selectWorkOrder+`WHERE id = $1`, id))
+	return must(pgx.CollectExactlyOneRow(found, pgx.RowToStructByPos[baselineWorkOrder]))
+}
+
+func (r *rows) newest() []baselineWorkOrder {
+	found := must(r.pool.Query(r.ctx, selectWorkOrder+`WHERE organization_id = $1 ORDER BY id DESC LIMIT 50`, r.org))
+	return must(pgx.CollectRows(found, pgx.RowToStructByPos[baselineWorkOrder]))
+}
+
+// create writes the rows of a creation and returns the work order.
+func (r *rows) create(title string) baselineWorkOrder {
+	w := r.workOrder(must(models.NewID(models.PrefixWorkOrder, time.Now(), rand.Reader)), title)
+	var statements pgx.Batch
+	statements.Queue(`BEGIN`)
+	statements.Queue(`WITH created AS (
+			INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8) RETURNING *)
+		INSERT INTO work_order_positions (id, organization_id, inventory_id, created_by, changed_xid)
+		SELECT id, organization_id, inventory_id, created_by, changed_xid FROM created`, w.ID, r.org, w.InventoryID, title, w.Priority, w.Status, r.actor, w.CreatedAt)
+	statements.Queue(`INSERT INTO dirty_records (record_id, since) VALUES ($1, $2)`, w.ID, w.CreatedAt)
+	r.commit(&statements, w, "work_order.created", map[string]any{"title": map[string]any{"from": nil, "to": title}, "status": map[string]any{"from": nil, "to": "open"}})
+	return w
+}
+
+var changeTitle = `WITH changed AS (UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1 RETURNING id), ` +
+	store.MovePositions("changed") + ` SELECT`
+
+// change writes the rows of a changed title, and returns the work order without
+// reading it.
+func (r *rows) change(id, title string) baselineWorkOrder {
+	w := r.workOrder(id, title)
+	var statements pgx.Batch
+	statements.Queue(`BEGIN`)
+	statements.Queue(changeTitle, id, title, w.ChangedAt)
+	r.commit(&statements, w, "work_order.updated", map[string]any{"title": map[string]any{"from": "Replace filter", "to": title}})
+	return w
+}
+
+func (r *rows) workOrder(id, title string) baselineWorkOrder {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	return baselineWorkOrder{
+		ID: id, OrganizationID: r.org, Number: 1, InventoryID: r.node, Title: title, Priority: "none", Status: "open",
+		CreatedBy: r.actor, CreatedAt: now, ChangedAt: now,
 	}
-	handle(http.MethodGet, "/:id", http.StatusOK, func(ctx context.Context, c *gin.Context) (any, error) { return r.read(ctx, c.Param("id")) })
-	handle(http.MethodGet, "", http.StatusOK, func(ctx context.Context, _ *gin.Context) (any, error) {
-		page, err := r.newest(ctx)
-		return gin.H{"data": page}, err
-	})
-	write(http.MethodPost, "", http.StatusCreated, func(ctx context.Context, _ *gin.Context, title string) (any, error) { return r.create(ctx, title) })
-	write(http.MethodPatch, "/:id", http.StatusOK, func(ctx context.Context, c *gin.Context, title string) (any, error) {
-		return r.change(ctx, c.Param("id"), title)
-	})
-	return engine
+}
+
+// commit adds the log entry, an event with one delivery, and the idempotency key with its
+// response, and sends all statements.
+func (r *rows) commit(statements *pgx.Batch, w baselineWorkOrder, action string, changes map[string]any) {
+	now := w.ChangedAt
+	event := must(models.NewID(models.PrefixEvent, now, rand.Reader))
+	delivery := must(models.NewID(models.PrefixDelivery, now, rand.Reader))
+	key, fingerprint := sha256.Sum256([]byte(r.actor+rand.Text())), sha256.Sum256(nil)
+	statements.Queue(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, changes, created_at)
+		VALUES ($1, $2, $3, 'ERP (API)', $4, $5, $6)`, r.org, w.ID, r.actor, action, changes, now)
+	statements.Queue(`INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
+		VALUES ($1, $2, $3, $4, $5, '{"fields": ["title"]}', $6)`, event, r.org, action, w.ID, r.actor, now)
+	statements.Queue(`INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
+		VALUES ($1, $2, $3, $4, $5, $5)`, delivery, event, r.hook, w.ID, now)
+	statements.Queue(`INSERT INTO stored_responses (digest, slot, status, created_at, fingerprint, record_id, readable, body)
+		VALUES ($1, $2, 200, $3, $4, $5, true, $6)`, key[:16], models.ResponseSlot(models.TimeOf(now)), now, fingerprint[:], w.ID, must(json.Marshal(w)))
+	statements.Queue(`COMMIT`)
+	check(r.pool.SendBatch(r.ctx, statements).Close())
 }

@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"millwright/webhook"
 )
 
 func TestPercentile(t *testing.T) {
@@ -53,18 +56,6 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestScheduleDoesNotWaitForResponses(t *testing.T) {
-	plan := newPacer(400, 2500*time.Millisecond)
-	if plan.calls != 1000 {
-		t.Errorf("%d calls are due in 2.5 s, want 1000", plan.calls)
-	}
-	for n, want := range map[int64]time.Duration{0: 0, 1: 2500 * time.Microsecond, 400: time.Second, 1000: 2500 * time.Millisecond} {
-		if got := plan.due(n).Sub(plan.first); got != want {
-			t.Errorf("call %d is due after %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestWaitingForACallerCounts(t *testing.T) {
 	due := time.Unix(100, 0)
 	late := due.Add(30 * time.Millisecond)
@@ -77,85 +68,71 @@ func TestWaitingForACallerCounts(t *testing.T) {
 	}
 }
 
+func TestBusyMakesEveryCallOnce(t *testing.T) {
+	var made atomic.Int64
+	count := operation{"count", func(*tenant, *caller) error {
+		made.Add(1)
+		return nil
+	}}
+	started := time.Now()
+	if w := (&tenant{}).busy(count, 10_000, 50*time.Millisecond, 0); len(w) != 500 || made.Load() != 500 {
+		t.Errorf("%d calls were made and %d timed, want the 500 that are due in 50 ms at 10,000/s", made.Load(), len(w))
+	}
+	if took := time.Since(started); took < 49*time.Millisecond {
+		t.Errorf("calls of 50 ms were made in %s", took)
+	}
+}
+
+func TestFailedCallsCountAsSlow(t *testing.T) {
+	fails := operation{"fails", func(*tenant, *caller) error { return errors.New("a 503 comes fast") }}
+	if got := (&tenant{}).busy(fails, 100, 100*time.Millisecond, quietLimit).percentile(0); got != quietLimit {
+		t.Errorf("a failed call took %s, want %s", got, quietLimit)
+	}
+}
+
 func TestRatios(t *testing.T) {
 	r := &report{}
 	r.add("baseline", 200, "/s")
-	f := r.compare("ours", 130, "/s", "baseline")
-	f.Aim = 0.6
-	if f.Ratio != 0.65 {
-		t.Errorf("the ratio is %v, want 0.65", f.Ratio)
+	r.compare("ours", 130, "/s", "baseline")
+	r.compare("lost", 1, "/s", "nothing")
+	if f := r.figures[1]; f.ratio != 0.65 || f.to != "baseline" {
+		t.Errorf("the ratio is %v to %q, want 0.65 to the baseline", f.ratio, f.to)
 	}
-	if got, want := strings.Join(f.notes(), "; "), "aim 0.60: met"; got != want {
-		t.Errorf("the notes are %q, want %q", got, want)
+	if f := r.figures[2]; f.ratio != 0 || f.to != "" {
+		t.Errorf("the ratio to a missing figure is %v, want none", f.ratio)
 	}
-	f.Aim = 0.7
-	if got := f.notes()[0]; got != "aim 0.70: not met" {
-		t.Errorf("for an aim of 0.70 the note is %q", got)
-	}
-	f.Limit = 0.65
-	if got := f.notes()[1]; got != "at most 0.65: met" {
-		t.Errorf("for a limit of 0.65 the note is %q", got)
-	}
-	f.Limit = 0.6
-	if got := f.notes()[1]; got != "at most 0.60: not met" {
-		t.Errorf("for a limit of 0.60 the note is %q", got)
-	}
-	if got := r.compare("lost", 1, "/s", "nothing").Ratio; got != 0 {
-		t.Errorf("the ratio to a missing figure is %v, want 0", got)
+	var b bytes.Buffer
+	r.print(&b)
+	if lines := strings.Split(strings.TrimSpace(b.String()), "\n"); !strings.HasSuffix(lines[len(lines)-2], "0.65   baseline") {
+		t.Errorf("the table is\n%s", b.String())
 	}
 }
 
 func TestRoundsAreComparedOneByOne(t *testing.T) {
+	of := func(rates ...int) (s series) {
+		for _, n := range rates {
+			s = append(s, measured{n: n, took: time.Second})
+		}
+		return s
+	}
 	r := &report{}
 	// During the third round the machine was busy with something else.
-	f := r.compareRounds("ours", []float64{60, 50, 5}, []float64{100, 100, 10}, "/s", "baseline")
-	if f.Value != 50 || f.Ratio != 0.5 || f.Low != 0.5 || f.High != 0.6 {
-		t.Errorf("value %v, ratio %v from %v to %v; want 50, 0.5 from 0.5 to 0.6", f.Value, f.Ratio, f.Low, f.High)
-	}
-}
-
-func TestGrowthIsComparedWithTheSmallest(t *testing.T) {
-	r := &report{}
-	r.grown("read", 10, 10, "things", 4, "ms")
-	r.grown("read", 1000, 10, "things", 5, "ms")
-	if f := r.Figures[1]; f.Name != "read, at 1000 things" || f.To != "read, at 10 things" || f.Ratio != 1.25 {
-		t.Errorf("%q is %v of %q", f.Name, f.Ratio, f.To)
+	r.compareSeries("ours", of(60, 50, 5), of(100, 100, 10), "baseline")
+	if f := r.figures[0]; f.value != 50 || f.ratio != 0.5 {
+		t.Errorf("value %v, ratio %v; want 50, 0.5", f.value, f.ratio)
 	}
 }
 
 func TestUsage(t *testing.T) {
-	before := usage{"api": time.Second, "worker": 9 * time.Second, others: time.Second}
-	now := usage{"api": 3 * time.Second, "worker": time.Second, others: 2 * time.Second}
-	used := now.since(before) // the worker was restarted
-	if used["api"] != 2*time.Second || used["worker"] != 0 {
+	before := usage{"api": 1, "worker": 9}
+	used := usage{"api": 3, "worker": 1}.since(before) // the worker was restarted
+	if used["api"] != 2 || used["worker"] != 0 {
 		t.Errorf("used is %v", used)
 	}
-	if sum := used.plus(used); sum["api"] != 4*time.Second || sum[others] != 2*time.Second {
-		t.Errorf("the sum is %v", sum)
-	}
 	r := &report{}
-	if sum := used.report(r, "calls", 500); sum != 4 {
-		t.Errorf("the sum without everything else is %v, want 4", sum)
-	}
-	want := map[string]float64{"calls: CPU of api": 4, "calls: CPU of all these": 4, "calls: CPU of everything else": 2}
-	for _, f := range r.Figures {
-		if want[f.Name] != f.Value {
-			t.Errorf("%s is %v, want %v", f.Name, f.Value, want[f.Name])
-		}
-		delete(want, f.Name)
-	}
-	if len(want) > 0 {
-		t.Errorf("not reported: %v", want)
-	}
-}
-
-func TestGauge(t *testing.T) {
-	text := []byte("# HELP heap_x a\nheap_x_more 3\nheap_x 1.5e+06\n")
-	if got := gauge(text, "heap_x"); got != 1.5e6 {
-		t.Errorf("the gauge is %v, want 1500000", got)
-	}
-	if got := gauge(text, "absent"); got != 0 {
-		t.Errorf("an absent gauge is %v, want 0", got)
+	r.addCPU("calls", measured{n: 500, used: used}, measured{n: 500, used: used})
+	if f := r.figures[0]; len(r.figures) != 2 || f.name != "calls: CPU of api" || f.value != 4 || r.figures[1].value != 4 {
+		t.Errorf("the figures are %v", r.figures)
 	}
 }
 
@@ -163,20 +140,27 @@ func TestGauge(t *testing.T) {
 // text.
 func answering(t *testing.T, answers ...string) *caller {
 	t.Helper()
-	ours, theirs := net.Pipe()
-	t.Cleanup(func() { ours.Close(); theirs.Close() })
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
 	go func() {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
 		request := make([]byte, 4096)
 		for _, response := range answers {
-			if _, err := theirs.Read(request); err != nil {
+			if _, err := conn.Read(request); err != nil {
 				return
 			}
-			io.WriteString(theirs, response)
+			io.WriteString(conn, response)
 		}
-		theirs.Close()
 	}()
-	c := &caller{conn: ours, reader: newReader(ours), limit: time.Minute}
-	c.use("host", "token")
+	c := newCaller(listener.Addr().String(), "token")
+	t.Cleanup(c.close)
 	return c
 }
 
@@ -192,68 +176,89 @@ func TestCallerReadsResponses(t *testing.T) {
 			t.Fatalf("the response is %q, %v, want %q", body, err, want)
 		}
 	}
-	if _, err := c.get("/x"); err == nil || err.Error() != "GET /x returned 404: none" {
+	if _, err := c.get("/x"); err == nil || err.Error() != "GET /v1/x returned 404: none" {
 		t.Errorf("a 404 is reported as %v", err)
 	}
 	if _, err := c.get("/x"); err == nil {
 		t.Error("a truncated response is accepted")
 	}
-}
-
-func TestPacedMakesEveryCallOnce(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	tenant := &tenant{Address: listener.Addr().String()}
-	var made atomic.Int64
-	err = tenant.paced(context.WithoutCancel(t.Context()), 10_000, 50*time.Millisecond, func(*caller) (func(from time.Time), error) {
-		return func(time.Time) { made.Add(1) }, nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if made.Load() != 500 {
-		t.Errorf("%d calls were made, want the 500 that are due in 50 ms at 10,000/s", made.Load())
+	if c.conn != nil {
+		t.Error("the broken connection is kept")
 	}
 }
 
-func TestTableShowsComparisons(t *testing.T) {
-	r := &report{}
-	r.add("baseline", 200, "/s")
-	r.compare("ours", 100, "/s", "baseline").Aim = 0.6
-	var b bytes.Buffer
-	if err := r.print(&b); err != nil {
-		t.Fatal(err)
+// A call of a peer has its own body, and fails unless the status is 2xx.
+func TestPeerCalls(t *testing.T) {
+	seen := map[string]bool{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/nothing" {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		body, _ := io.ReadAll(r.Body)
+		seen[r.Method+" "+string(body)] = true
+	}))
+	defer server.Close()
+	c := newCaller(strings.TrimPrefix(server.URL, "http://"), "")
+	defer c.close()
+	for range 2 {
+		if err := peerCall(http.MethodPost, "/records", `{"title":"{id}"}`)(nil, c); err != nil {
+			t.Error(err)
+		}
 	}
-	if lines := strings.Split(b.String(), "\n"); !strings.Contains(lines[2], "0.50") || !strings.HasSuffix(lines[2], "baseline; aim 0.60: not met") {
-		t.Errorf("the table is\n%s", b.String())
+	if len(seen) != 2 || seen[`POST {"title":"{id}"}`] {
+		t.Errorf("the server got %v, want two with other titles", seen)
+	}
+	if err := peerCall(http.MethodGet, "/nothing", "")(nil, c); err == nil {
+		t.Error("a 404 is no error")
 	}
 }
 
-func TestFiguresAreShownAsTheyAreMeasured(t *testing.T) {
-	var live bytes.Buffer
-	r := &report{live: &live}
-	r.add("aim", 50, "ms")
-	r.compare("first page", 40, "ms", "aim").Limit = 1
-	if got := live.String(); got != "  aim 50.00 ms\n" {
-		t.Errorf("a figure that may change is shown: %q", got)
+func TestDeliveriesAreCountedOnce(t *testing.T) {
+	r := listenForDeliveries()
+	defer r.server.Close()
+	made := change{"wo_1", "2026-01-01T00:00:00Z"}
+	deliver := func(path string) {
+		body := `{"created_at":"` + made.at + `","work_order":{"id":"` + made.workOrder + `"}}`
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.server.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set(webhook.HeaderEventID, "evt_1")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusNoContent {
+			t.Errorf("the response is %s", response.Status)
+		}
 	}
-	r.addFailure("second page", errors.New("GET /second returned 400"))
-	r.showMeasured()
-	want := "  aim 50.00 ms\n  first page 40.00 ms 0.80 aim; at most 1.00: met\n  second page failed GET /second returned 400\n"
-	if got := live.String(); got != want {
-		t.Errorf("shown is %q, want %q", got, want)
+	responded := time.Now()
+	deliver("/1")
+	deliver("/2")
+	deliver("/2")
+	if len(r.seen) != 2 {
+		t.Errorf("%d deliveries arrived, want 2", len(r.seen))
 	}
-	if r.failures != 1 {
-		t.Errorf("%d rows failed, want 1", r.failures)
+	if w := r.waits(map[change]time.Time{made: responded}); len(w) != 1 || w[0] <= 0 || w[0] > time.Minute {
+		t.Errorf("the delivery took %v", w)
 	}
-	var table bytes.Buffer
-	if err := r.print(&table); err != nil {
-		t.Fatal(err)
+}
+
+func TestConsolePages(t *testing.T) {
+	found := map[string]any{}
+	for _, name := range []string{"integration", "webhook", "delivered", "failed", "changed", "person", "work_order", "feedback"} {
+		found[name] = "some_" + name
 	}
-	if got := table.String(); !strings.Contains(got, "failed") || !strings.Contains(got, "returned 400") {
-		t.Errorf("the table is\n%s", got)
+	pages := consolePages(found, time.Now())
+	persons := map[string]int{}
+	for _, page := range pages {
+		persons[page.person]++
+		if _, known := pageAims[page.kind]; !known && page.kind != "file" || strings.Contains(page.path, "{{") || page.path != "" && !strings.ContainsAny(page.path[:1], "/.?") {
+			t.Errorf("the page is %+v", page)
+		}
+	}
+	if persons["few"] != persons["one"] || persons["few"] == 0 || persons["admin"] <= persons["few"] || persons["member"] == 0 {
+		t.Errorf("the pages of each person are %v", persons)
 	}
 }

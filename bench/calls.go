@@ -3,60 +3,55 @@ package main
 import (
 	"fmt"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // baselineChange has a constant because deliveries are compared with it too.
 const baselineChange = "baseline: change, raw transaction of its rows"
 
-// measuredCall is an operation with its baselines and its aim.
+// measuredCall is an operation with its baselines.
 type measuredCall struct {
 	operation
 	// http is the baseline over HTTP; raw is the bare transaction, "" for reads.
 	http, raw string
-	aim       float64
 	// manyCallers makes the bench measure the call with that many, too.
 	manyCallers bool
 }
 
 var measuredCalls = []measuredCall{
-	{readOne, "baseline: read, bare Gin and one pgx read", "", 0.6, true},
-	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", 0, false},
-	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, 0, false},
-	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", 0.5, true},
+	{readOne, "baseline: read, bare Gin and one pgx read", "", true},
+	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", false},
+	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, false},
+	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", true},
 }
 
 // benchCalls measures single calls and their baselines, while a worker does what follows from them.
 func benchCalls(b *bench) {
 	in := b.install("calls")
+	defer in.close()
 	subscription := changeSubscription(1)
-	subscription.events = []string{"work_order.created", "work_order.updated"}
+	subscription.Events = "work_order.created, work_order.updated"
 	in.subscribe(subscription)
-	in.startAPI()
+	in.startAPI(nil)
 	in.startWorker(nil)
-	in.awaitIdle()
-	in.memories(in.ctx).report(in.report, "at rest")
-	check(in.erp.createWorkOrders(in.ctx, benchWorkOrders))
-	f := in.startBaselines()
-	// Otherwise the workflows of the new work orders would start during the first
-	// calls.
-	in.begin("starts of workflows")
-	in.awaitIdle()
-	peak := in.watchMemory()
+	in.awaitIdle(time.Hour, "worker", "temporal")
+	in.addMemory("at rest", func(s procfs.ProcStatus) uint64 { return s.VmRSS })
+	in.erp.createWorkOrders(benchWorkOrders)
+	f := in.startBaselines("calls_baselines")
+	in.awaitWorkflows() // otherwise they would start during the first calls
 	for _, call := range measuredCalls {
-		if selected(b.options.calls, call.name) {
+		if named(b.options.calls, call.name) {
 			in.benchCall(f, call)
 		}
 	}
-	peak().report(in.report, "peak under load")
-	in.memories(in.ctx).report(in.report, "after the load")
+	in.addMemory("peak", func(s procfs.ProcStatus) uint64 { return s.VmHWM })
 }
 
 // benchCall measures the calls per second, alternating with the baselines, and the
 // latency of a call alone and at half that rate.
-func (in *installation) benchCall(f *baselines, call measuredCall) {
-	in.begin(call.name)
+func (in *installation) benchCall(f baselines, call measuredCall) {
 	length := in.load / 2 / rounds
-	flood := func(t *tenant, clients int) measured { return in.flood(t, clients, call.operation, length) }
 	in.flood(f.tenant, manyCallers, call.operation, length/2) // opens connections and makes plans
 	in.flood(in.erp, manyCallers, call.operation, length/2)
 	// Leaves the tables as autovacuum keeps them: the plans depend on their statistics.
@@ -67,41 +62,73 @@ func (in *installation) benchCall(f *baselines, call measuredCall) {
 		if call.raw != "" {
 			// Otherwise starting the workflows of the last round would slow the baseline
 			// down.
-			in.awaitIdle()
-			raw = append(raw, in.measure(func() int { return must(sideBySide(in.ctx, length, f.raw(call.operation))) }))
+			in.awaitIdle(time.Hour, "worker", "temporal")
+			raw = append(raw, in.sideBySide(length, f.raw(call.operation)))
 		}
-		overHTTP = append(overHTTP, flood(f.tenant, callers))
+		overHTTP = append(overHTTP, in.flood(f.tenant, callers, call.operation, length))
 		if call.manyCallers {
-			crowded = append(crowded, flood(f.tenant, manyCallers))
+			crowded = append(crowded, in.flood(f.tenant, manyCallers, call.operation, length))
 		}
-		ours = append(ours, flood(in.erp, callers))
+		ours = append(ours, in.flood(in.erp, callers, call.operation, length))
 		if call.manyCallers {
-			oursCrowded = append(oursCrowded, flood(in.erp, manyCallers))
+			oursCrowded = append(oursCrowded, in.flood(in.erp, manyCallers, call.operation, length))
 		}
 	}
 	in.addSeries(call.http, overHTTP)
-	if call.raw == "" {
-		in.compareSeries(call.name, ours, overHTTP, call.http).Aim = call.aim
-	} else {
+	in.compareSeries(call.name, ours, overHTTP, call.http)
+	in.addCPU(call.name, ours...)
+	if call.raw != "" {
 		in.addSeries(call.raw, raw)
-		in.compareSeries(call.name, ours, raw, call.raw).Aim = call.aim
-		in.compareSeries(call.name+" (same figure)", ours, overHTTP, call.http)
+		in.compareSeries(call.name+" (same figure)", ours, raw, call.raw)
 	}
-	ours.cpu(in.report, call.name)
 	if call.manyCallers {
 		with := fmt.Sprintf(", %d callers", manyCallers)
-		in.add(call.http+with, median(crowded.rates()), "/s")
+		in.addSeries(call.http+with, crowded)
 		in.compareSeries(call.name+with, oursCrowded, crowded, call.http+with)
-		oursCrowded.cpu(in.report, call.name+with)
+		in.addCPU(call.name+with, oursCrowded...)
 	}
-	in.profiled(call.name, func() { must(in.erp.flood(in.ctx, callers, call.operation, profileFor+time.Second)) })
+	in.profiled(call.name, func() { in.flood(in.erp, callers, call.operation, profileFor+time.Second) })
 	n, half := max(20, int(30*in.load.Seconds())), median(ours.rates())/2
-	must(f.tenant.alone(in.ctx, call.operation, n)).report(in.report, "baseline: "+call.name+" over HTTP, alone")
-	must(in.erp.alone(in.ctx, call.operation, n)).report(in.report, call.name+": alone")
-	must(in.erp.busy(in.ctx, call.operation, half, in.load/2)).report(in.report, fmt.Sprintf("%s: at half load (%.0f/s)", call.name, half))
+	baseline := "baseline: " + call.name + " over HTTP, alone"
+	in.addWaits(baseline, f.tenant.alone(call.operation, n), "")
+	in.addWaits(call.name+": alone", in.erp.alone(call.operation, n), baseline)
+	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", call.name, half), in.erp.busy(call.operation, half, in.load/2, 0), "")
 }
 
-// flood runs clients of a tenant that make the call for the given time.
-func (in *installation) flood(t *tenant, clients int, op operation, load time.Duration) measured {
-	return in.measure(func() int { return must(t.flood(in.ctx, clients, op, load)) })
+// sideBySide runs do in 32 goroutines for the given time.
+func (in *installation) sideBySide(load time.Duration, do func()) measured {
+	return in.flood(&tenant{}, callers, operation{"", func(*tenant, *caller) error { do(); return nil }}, load)
+}
+
+// benchCosts measures what calls cost with all that follows from them: the delivery to an address,
+// the workflows, the notice of the person who is assigned.
+func benchCosts(b *bench) {
+	in := b.install("costs")
+	defer in.close()
+	in.startWith(changeSubscription(1))
+	in.startWorker(nil)
+	in.benchCost("change, 100 a second", patchOne, 100)
+	in.benchCost("creation, 50 a second", createOne, 50)
+}
+
+// benchCost measures the CPU time of calls at a rate that leaves CPUs free, without what the
+// servers use at rest.
+func (in *installation) benchCost(what string, op operation, rate float64) {
+	in.awaitWorkflows()
+	rest := in.measure(func() int { time.Sleep(in.load); return 0 })
+	made := in.measure(func() int {
+		n := len(in.erp.busy(op, rate, in.load, 0))
+		in.awaitWorkflows()
+		return n
+	})
+	for process, used := range rest.used {
+		made.used[process] = max(0, made.used[process]-used*made.took.Seconds()/rest.took.Seconds())
+	}
+	in.addCPU(what, made)
+}
+
+// awaitWorkflows waits until the workflows have loaded all records and rest.
+func (in *installation) awaitWorkflows() {
+	in.awaitDirtyRecords()
+	in.awaitIdle(time.Hour, "worker", "temporal")
 }

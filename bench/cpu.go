@@ -4,93 +4,69 @@ import (
 	"net"
 	"os"
 	"slices"
-	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/procfs"
 )
 
-// usage is the CPU time that each part of the machine has used; nil without /proc.
-type usage map[string]time.Duration
+// usage is the CPU time in seconds that each process has used, by its name; 0 without /proc.
+type usage map[string]float64
 
-// others is the CPU time that is not part of the measurement, including kernel
-// work that is charged to no process.
-const others = "everything else"
-
-// usageParts are the keys of a usage in the table's order.
-var usageParts = []string{"api", "worker", "baselines", "postgres", "temporal", "bench", others}
-
-// usage reads the CPU time of the product, of the servers it uses, and of
-// everything else.
+// usage reads the CPU time of the product and of the servers it uses.
 func (in *installation) usage() usage {
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return nil
+	used := usage{"bench": cpuTime(os.Getpid()), "postgres": cpuTimeOfTree(in.postgresPID), "temporal": cpuTimeOfTree(in.temporalPID)}
+	for name, p := range in.processes {
+		used[name] = cpuTime(p.cmd.Process.Pid)
 	}
-	system, err := fs.Stat()
-	if err != nil {
-		return nil
-	}
-	used := usage{
-		"bench":    timeOf(os.Getpid()),
-		"postgres": timeOfTree(in.postgresPID),
-		"temporal": timeOfTree(in.temporalPID),
-	}
-	for name, p := range map[string]*process{"api": in.api, "worker": in.worker, "baselines": in.baselines.server} {
-		if p != nil {
-			used[name] = timeOf(p.cmd.Process.Pid)
-		}
-	}
-	c := system.CPUTotal // its two idle times do not count
-	all := seconds(c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal)
-	for _, t := range used {
-		all -= t
-	}
-	used[others] = all
 	return used
 }
-
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 // since returns the time used since an earlier reading.
 func (u usage) since(earlier usage) usage {
 	used := usage{}
-	for part, t := range u {
-		used[part] = max(0, t-earlier[part])
+	for process, seconds := range u {
+		used[process] = max(0, seconds-earlier[process]) // it may have been restarted
 	}
 	return used
 }
 
-// plus returns the sum of two usages.
-func (u usage) plus(other usage) usage {
-	sum := usage{}
-	for _, used := range []usage{u, other} {
-		for part, t := range used {
-			sum[part] += t
-		}
-	}
-	return sum
+// measured is what one load did: its operations, how long they took, and their CPU time.
+type measured struct {
+	n    int
+	took time.Duration
+	used usage
 }
 
-// report adds each part's seconds per thousand operations, and their sum without
-// others, which it returns.
-func (u usage) report(r *report, what string, n int) (ours float64) {
-	if len(u) == 0 || n == 0 {
-		return 0
-	}
-	for _, part := range usageParts {
-		if u[part] == 0 && part != others {
-			continue // it does not run or did nothing
+// measure runs a load, which returns the number of its operations.
+func (in *installation) measure(load func() int) measured {
+	before, started := in.usage(), time.Now()
+	n := load()
+	took := time.Since(started)
+	return measured{n, took, in.usage().since(before)}
+}
+
+// rate returns the operations per second.
+func (m measured) rate() float64 { return float64(m.n) / m.took.Seconds() }
+
+// series are rounds of the same load.
+type series []measured
+
+// rates returns the operations per second of each round.
+func (s series) rates() []float64 { return each(s, measured.rate) }
+
+// awaitIdle waits until the processes use less than a tenth of a CPU, at most for the given time.
+func (in *installation) awaitIdle(limit time.Duration, processes ...string) {
+	end := time.Now().Add(limit)
+	for busy := 1.0; busy >= 0.1 && time.Now().Before(end); {
+		before := in.usage()
+		time.Sleep(time.Second)
+		used := in.usage().since(before)
+		busy = 0
+		for _, process := range processes {
+			busy += used[process]
 		}
-		cost := u[part].Seconds() * 1000 / float64(n)
-		if part == others {
-			r.add(what+": CPU of all these", ours, "s/1,000")
-		} else {
-			ours += cost
-		}
-		r.add(what+": CPU of "+part, cost, "s/1,000")
 	}
-	return ours
 }
 
 // stat returns the state of a process, empty if it does not run.
@@ -101,44 +77,46 @@ func stat(pid int) (s procfs.ProcStat) {
 	return s
 }
 
-// timeOf returns the CPU time of a process and of its ended children.
-func timeOf(pid int) time.Duration {
-	const tick = time.Second / 100 // USER_HZ is 100 on every Linux
+// cpuTime returns the CPU time of a process and of its ended children.
+func cpuTime(pid int) float64 {
+	const ticks = 100 // USER_HZ is 100 on every Linux
 	s := stat(pid)
-	return seconds(s.CPUTime()) + time.Duration(s.CUTime+s.CSTime)*tick
+	return s.CPUTime() + float64(s.CUTime+s.CSTime)/ticks
 }
 
-// timeOfTree returns the CPU time of a process and its children.
-func timeOfTree(pid int) time.Duration {
-	total := timeOf(pid)
+// cpuTimeOfTree returns the CPU time of a process and its children.
+func cpuTimeOfTree(pid int) float64 {
+	total := cpuTime(pid)
 	all, _ := procfs.AllProcs()
 	for _, p := range all {
 		if pid != 0 && stat(p.PID).PPID == pid {
-			total += timeOf(p.PID)
+			total += cpuTime(p.PID)
 		}
 	}
 	return total
 }
 
-// listenerOn returns the process that listens on the TCP address, 0 if it is not
-// found.
-func listenerOn(address string) int {
-	const listening = 10
-	_, port, _ := net.SplitHostPort(address)
-	fs, err := procfs.NewDefaultFS()
-	if err != nil {
-		return 0
-	}
-	sockets, _ := fs.NetTCP() //nolint:staticcheck // netlink would need another library
-	processes, _ := procfs.AllProcs()
-	for _, socket := range sockets {
-		if socket.St != listening || strconv.FormatUint(socket.LocalPort, 10) != port {
-			continue
+// addMemory adds the resident memory of api and worker: now, and the most since they started.
+func (in *installation) addMemory(when string, of func(procfs.ProcStatus) uint64) {
+	for _, name := range []string{"api", "worker"} {
+		p, err := procfs.NewProc(in.processes[name].cmd.Process.Pid)
+		if err != nil {
+			return // without /proc
 		}
-		for _, p := range processes {
-			if files, _ := p.FileDescriptorTargets(); slices.Contains(files, "socket:["+strconv.FormatUint(socket.Inode, 10)+"]") {
-				return p.PID
-			}
+		const mebibyte = 1 << 20
+		in.add("memory, "+when+": "+name+", resident", float64(of(must(p.NewStatus())))/mebibyte, "MiB")
+	}
+}
+
+// serverAt returns the process of the server at a local address, whose command line ends an
+// argument with the port; 0 if there is none.
+func serverAt(address string) int {
+	_, port, _ := net.SplitHostPort(address)
+	all, _ := procfs.AllProcs()
+	for _, p := range all {
+		arguments, _ := p.CmdLine()
+		if slices.ContainsFunc(arguments, func(text string) bool { return text == port || strings.HasSuffix(text, "port="+port) }) {
+			return p.PID
 		}
 	}
 	return 0

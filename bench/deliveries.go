@@ -1,10 +1,29 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/sdk/client"
+	sdkworker "go.temporal.io/sdk/worker"
+	"go.temporal.io/sdk/workflow"
+
+	"millwright/webhook"
 	"millwright/workflows"
+)
+
+// The baselines of deliveries, and of workflows: from the call that starts one until its end
+// is known.
+const (
+	baselineDrain     = "baseline: claim 100, POST them signed, update them"
+	baselineWorkflows = "baseline: Temporal workflow with a local activity, 32 at a time"
 )
 
 // manyAddresses is the number of addresses that an integration may have.
@@ -14,19 +33,18 @@ const manyAddresses = 5
 // about the given time.
 func benchDeliveries(b *bench) {
 	in := b.install("deliveries")
+	defer in.close()
 	in.startWith(changeSubscription(1))
 	in.benchDrainOfTable()
-	in.begin(baselineChange)
-	f := in.startBaselines()
-	in.add(baselineChange, in.measure(func() int { return must(sideBySide(in.ctx, in.load/2, f.raw(patchOne))) }).rate(), "/s")
-	f.close()
+	f := in.startBaselines("deliveries_baselines")
+	in.add(baselineChange, in.sideBySide(in.load/2, f.raw(patchOne)).rate(), "/s")
+	in.stop(baselineServer)
 	in.benchBareWorkflows()
-	in.begin("workflows of new work orders")
 	started := time.Now()
 	in.startWorker(nil)
 	in.awaitDirtyRecords()
 	in.compare("workflows of new work orders started", perSecond(benchWorkOrders, started, time.Now()), "/s", baselineWorkflows)
-	in.awaitIdle()
+	in.awaitIdle(time.Hour, "worker", "temporal")
 	rate := in.benchChanges(1)
 	in.benchLatencies(rate / 2)
 	in.benchDrain()
@@ -34,133 +52,181 @@ func benchDeliveries(b *bench) {
 	in.benchChanges(manyAddresses)
 }
 
-// awaitDirtyRecords waits until no record is dirty.
+// awaitDirtyRecords waits until the workflows have loaded all records.
 func (in *installation) awaitDirtyRecords() {
-	in.await(10*time.Millisecond, func() bool { return in.dirtyRecords() == 0 })
+	await(10*time.Millisecond, func() (all bool) {
+		check(in.pool.QueryRow(in.ctx, `SELECT NOT EXISTS (SELECT FROM dirty_records)`).Scan(&all))
+		return all
+	})
 }
 
-// dirtyRecords returns how many records their workflows have not loaded.
-func (in *installation) dirtyRecords() (n int) {
-	check(in.pool.QueryRow(in.ctx, `SELECT count(*) FROM dirty_records`).Scan(&n))
-	return n
-}
-
-// awaitWorkflowsIdle waits until no record is dirty, and worker and Temporal are
-// idle.
-func (in *installation) awaitWorkflowsIdle() {
-	in.begin("workflows of new work orders")
-	in.awaitDirtyRecords()
-	in.awaitIdle()
-}
-
-// awaitIdle waits until worker and Temporal use less than a tenth of a CPU.
-// Without /proc it does not wait.
-func (in *installation) awaitIdle() { in.await(idleReading, in.idle("worker", "temporal")) }
-
-// idleReading is the time between two calls of idle's function.
-const idleReading = time.Second
-
-// idle returns a function that reports whether the parts have used less than a tenth of
-// a CPU since its previous call. Without /proc they are always idle.
-func (in *installation) idle(parts ...string) func() bool {
-	before := in.usage()
-	readings := 0
-	return func() bool {
-		now := in.usage()
-		since := now.since(before)
-		before = now
-		readings++
-		var used time.Duration
-		for _, part := range parts {
-			used += since[part]
-		}
-		return now == nil || readings > 1 && used < idleReading/10
-	}
+// deliver makes changes for the given time, and waits until each has arrived at every address.
+func (in *installation) deliver(addresses int, load time.Duration) measured {
+	in.receiver.begin()
+	return in.measure(func() int {
+		changes := in.flood(in.erp, callers, patchOne, load).n
+		in.receiver.await(changes * addresses)
+		return changes
+	})
 }
 
 // benchChanges measures the peak rate of changes and returns it, in changes per
 // second.
 func (in *installation) benchChanges(addresses int) float64 {
-	in.begin(fmt.Sprintf("changes for %d addresses", addresses))
-	changes := in.changes(addresses)
+	what := fmt.Sprintf("changes, addresses: %d", addresses)
 	// Warms up: opens connections, wakes the address workflows, and leaves the
 	// tables as autovacuum keeps them.
-	changes.flood(in.load / 5)
+	in.deliver(addresses, in.load/5)
 	in.exec(`VACUUM ANALYZE`)
-	changes.flood(in.load / 5)
-	f := changes.flood(in.load)
-	what := "changes, 1 address"
-	if addresses > 1 {
-		what = fmt.Sprintf("changes, %d addresses", addresses)
-	}
-	in.compare(what+": accepted", f.accepted(), "/s", baselineChange)
-	in.compare(what+": deliveries arrived", f.arrived(), "/s", baselineDrain)
-	in.compare(what+": from first call to last delivery", f.through(), "/s", baselineChange)
-	f.used.report(in.report, what, f.changes)
-	in.profiled(what, func() { changes.flood(profileFor + time.Second) })
-	return f.through()
+	in.deliver(addresses, in.load/5)
+	m := in.deliver(addresses, in.load)
+	in.compare(what+": from first call to last delivery", m.rate(), "/s", baselineChange)
+	in.addCPU(what, m)
+	in.profiled(fmt.Sprintf("changes-%d", addresses), func() { in.deliver(addresses, profileFor+time.Second) })
+	return m.rate()
 }
 
-// benchLatencies measures the time from a change to its receiver: without other load,
+// benchLatencies measures the time from a change's response to its receiver: without other load,
 // while the address workflow sleeps, and at the given rate.
 func (in *installation) benchLatencies(rate float64) {
-	changes, times := in.changes(1), max(3, int(in.load.Seconds()))
-	in.begin("latency when idle")
-	changes.oneByOne(20*times, in.pause).report(in.report, "latency, idle")
-	in.begin("latency when asleep")
-	in.stopWorker()
+	times := max(3, int(in.load.Seconds()))
+	in.addWaits("response to receiver, idle", in.oneByOne(20*times, in.pause), "")
+	in.stop("worker")
 	in.startWorker(map[string]string{"WEBHOOK_IDLE_TIMEOUT": "100ms"}) // goes to sleep sooner; waking is the same
-	changes.oneByOne(times, in.awaitAddressIdle).report(in.report, "latency, address workflow asleep")
-	in.stopWorker()
+	in.addWaits("response to receiver, address workflow asleep", in.oneByOne(times, in.awaitAddressIdle), "")
+	in.stop("worker")
 	in.startWorker(nil)
-	in.awaitIdle()
-	in.begin("latency when busy")
-	changes.paced(rate, in.load/5) // wakes the address workflow
-	changes.paced(rate, in.load).report(in.report, fmt.Sprintf("latency, busy (%.0f changes/s)", rate))
+	in.awaitIdle(time.Hour, "worker", "temporal")
+	in.deliver(1, in.load/5) // wakes the address workflow
+	in.addWaits(fmt.Sprintf("response to receiver, %.0f changes/s", rate), in.atRate(rate), "")
+}
+
+// oneByOne makes changes sequentially. Before each it calls ready.
+func (in *installation) oneByOne(times int, ready func()) waits {
+	c := newCaller(in.erp.Address, in.erp.Token)
+	defer c.close()
+	in.receiver.begin()
+	responded := map[change]time.Time{}
+	for range times {
+		ready()
+		made := must(in.erp.patch(c))
+		responded[made] = time.Now()
+		in.receiver.await(len(responded))
+	}
+	return in.receiver.waits(responded)
+}
+
+// atRate makes changes at the rate.
+func (in *installation) atRate(rate float64) waits {
+	in.receiver.begin()
+	var mu sync.Mutex
+	responded := map[change]time.Time{}
+	in.erp.busy(operation{"change", func(t *tenant, c *caller) error {
+		made, err := t.patch(c)
+		mu.Lock()
+		defer mu.Unlock()
+		responded[made] = time.Now()
+		return err
+	}}, rate, in.load, 0)
+	return in.receiver.waits(responded)
 }
 
 // pause waits for 50 to 100 ms, in steps that do not coincide with a poller's
 // interval.
 func (in *installation) pause() {
 	const shortest, step, steps = 50 * time.Millisecond, 3700 * time.Microsecond, 13
-	check(after(in.ctx, time.Now().Add(shortest+time.Duration(in.erp.calls.Load()%steps)*step)))
+	time.Sleep(shortest + time.Duration(in.erp.calls.Load()%steps)*step)
 }
 
 // awaitAddressIdle waits until the first address's workflow is asleep: it has no dispatch
 // and nothing to do.
 func (in *installation) awaitAddressIdle() {
-	in.await(20*time.Millisecond, func() bool {
+	await(20*time.Millisecond, func() bool {
 		is := must(in.temporal.DescribeWorkflowExecution(in.ctx, workflows.WebhookAddressID(in.webhookID), ""))
 		return len(is.GetPendingActivities()) == 0 && is.GetPendingWorkflowTask() == nil
 	})
 }
 
-// benchDrain measures how fast the API accepts changes without a worker, and how fast
-// a new worker then delivers them to one address.
+// benchDrain measures how fast a new worker delivers pending changes to one address.
 func (in *installation) benchDrain() {
-	in.begin("drain")
 	pending := int(2000 * in.load.Seconds())
-	in.stopWorker()
-	log := in.receiver.newLog()
-	writing := in.measure(func() int {
-		in.patchTimes(in.erp, callers, pending)
-		return pending
-	})
-	in.compare("changes, no worker: accepted", writing.rate(), "/s", baselineChange)
-	writing.cpu(in.report, "changes, no worker")
+	in.stop("worker")
+	in.receiver.begin()
+	in.erp.times(pending, func(c *caller) { must(in.erp.patch(c)) })
 	var first, last time.Time
-	started := time.Now()
 	draining := in.measure(func() int {
 		in.startWorker(nil)
-		first, last = log.await(in.ctx, pending)
+		first, last = in.receiver.await(pending)
 		return pending
 	})
-	in.add("drain: start of a worker to the first delivery", milliseconds(first.Sub(started)), "ms")
-	in.compare(fmt.Sprintf("drain: %d pending deliveries arrived", pending), perSecond(pending, first, last), "/s", baselineDrain).Aim = 0.5
-	draining.cpu(in.report, "drain")
+	in.compare(fmt.Sprintf("drain: %d pending deliveries arrived", pending), perSecond(pending, first, last), "/s", baselineDrain)
+	in.addCPU("drain", draining)
 }
 
-// patchTimes makes a number of changes of the tenant's work orders.
-func (in *installation) patchTimes(t *tenant, clients, times int) {
-	check(t.times(in.ctx, clients, times, func(c *caller) error { return patchOne.call(t, c) }))
+// benchDrainOfTable measures a queue in a plain table: its rows are posted a hundred at a time, 32 at
+// once.
+func (in *installation) benchDrainOfTable() {
+	// As large as a work order's event.
+	event := []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
+	transport := &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}
+	defer transport.CloseIdleConnections()
+	signer := must(webhook.NewSigner(in.secret))
+	post := func(body []byte) {
+		r := must(http.NewRequestWithContext(in.ctx, http.MethodPost, in.receiver.server.URL, bytes.NewReader(body)))
+		r.Header = signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), body)
+		response := must(transport.RoundTrip(r))
+		must(io.Copy(io.Discard, response.Body))
+		check(response.Body.Close())
+	}
+	rows := int(20_000 * in.load.Seconds() / 2)
+	in.exec(`CREATE TABLE baseline_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz)`)
+	in.exec(`CREATE INDEX baseline_queue_pending ON baseline_queue (id) WHERE sent_at IS NULL`)
+	in.exec(`INSERT INTO baseline_queue SELECT n, $1 FROM generate_series(1, $2) n`, event, rows)
+	drained := in.measure(func() (sent int) {
+		for end := time.Now().Add(in.load / 2); sent < rows && time.Now().Before(end); {
+			type row struct {
+				ID   int64
+				Body []byte
+			}
+			claimed := must(in.pool.Query(in.ctx, `SELECT id, body FROM baseline_queue WHERE sent_at IS NULL ORDER BY id LIMIT 100`))
+			due := must(pgx.CollectRows(claimed, pgx.RowToStructByPos[row]))
+			left := make(chan row, len(due))
+			for _, d := range due {
+				left <- d
+			}
+			close(left)
+			var posting sync.WaitGroup
+			for range callers {
+				posting.Go(func() {
+					for d := range left {
+						post(d.Body)
+					}
+				})
+			}
+			posting.Wait()
+			in.exec(`UPDATE baseline_queue SET sent_at = now() WHERE id = ANY ($1)`, each(due, func(d row) int64 { return d.ID }))
+			sent += len(due)
+		}
+		return sent
+	})
+	in.add(baselineDrain, drained.rate(), "/s")
+}
+
+func baselineWorkflow(ctx workflow.Context) error {
+	ctx = workflow.WithLocalActivityOptions(ctx, workflow.LocalActivityOptions{StartToCloseTimeout: time.Minute})
+	return workflow.ExecuteLocalActivity(ctx, func(context.Context) error { return nil }).Get(ctx, nil)
+}
+
+// benchBareWorkflows measures workflows that do nothing for the product.
+func (in *installation) benchBareWorkflows() {
+	const queue = "baseline"
+	w := sdkworker.New(in.temporal, queue, sdkworker.Options{MaxConcurrentWorkflowTaskPollers: 8})
+	w.RegisterWorkflow(baselineWorkflow)
+	check(w.Start())
+	defer w.Stop()
+	m := in.sideBySide(in.load/2, func() {
+		check(must(in.temporal.ExecuteWorkflow(in.ctx, client.StartWorkflowOptions{TaskQueue: queue}, baselineWorkflow)).Get(in.ctx, nil))
+	})
+	in.add(baselineWorkflows, m.rate(), "/s")
+	in.awaitIdle(time.Hour, "temporal")
 }

@@ -1,21 +1,17 @@
 package main
 
 import (
-	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-	"golang.org/x/sync/errgroup"
+	"millwright/service/store"
 )
 
 // The size of the hostile patterns.
@@ -52,12 +48,12 @@ type hostilePattern struct {
 	// neighbors are the keys of those that make the load.
 	neighbors []string
 	load      hostileLoad
-	// prepare, if any, runs before the window and returns what runs next to the load.
-	prepare func(*installation, *tenant) func(context.Context) error
+	// beside, if any, is done next to the load until stopped.
+	beside func(in *installation, n *tenant, stopped <-chan struct{})
 }
 
-// hostileLoad is what a neighbor's clients do until the context ends. It counts their calls.
-type hostileLoad func(ctx context.Context, n *tenant, calls *atomic.Int64) error
+// hostileLoad is what a neighbor's clients do until their process is stopped.
+type hostileLoad func(n *tenant)
 
 // hostilePatterns are all patterns. The first sends no calls: its ratios show the noise.
 func hostilePatterns() []hostilePattern {
@@ -74,7 +70,7 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d reads of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, readOne.call), nil},
 		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, callers), allBusy, burst(callers, createOne.call), nil},
 		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
-		{fmt.Sprintf("%d creations that each wait for a locked node", largePlan), one, burst(hostileCallers, createOne.call), (*installation).lockNode},
+		{fmt.Sprintf("%d creations that each wait for a locked node", largePlan), one, burst(hostileCallers, createOne.call), lockNode},
 		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
 		{fmt.Sprintf("%d callers with slow reads", hostileReaders), one, burst(hostileReaders, slowRead), nil},
 		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
@@ -86,7 +82,7 @@ func hostilePatterns() []hostilePattern {
 		{fmt.Sprintf("%d people at the sign-in with forms of %d KiB", hostileCallers, largeForm>>10), none, calls(hostileCallers, sendLarge("/sign-in"), http.StatusUnauthorized), nil},
 		{fmt.Sprintf("%d tabs that search %d people", hostileCallers, crowd), []string{crowded}, calls(hostileCallers, searchPeople), nil},
 		{fmt.Sprintf("%d forms of which a byte comes each three seconds", hostileSockets), one, calls(hostileSockets, sendSlowly), nil},
-		{"imports", none, nil, (*installation).importAgain},
+		{"imports", none, nil, importAgain},
 		{"calls over the limit", []string{limited}, calls(hostileCallers, reading("/work-orders?limit=1")), nil},
 		{"calls without a token", none, calls(hostileCallers, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
 	}
@@ -105,24 +101,28 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 			if all[key] != nil {
 				continue
 			}
-			o := organization{key: key, integrations: 1, callsPerMinute: largePlan, events: []string{"work_order.updated"}, feedback: true, questions: 500, person: true}
+			o := organization{Key: key, Integrations: 1, CallsPerMinute: largePlan, Events: "work_order.updated", Questions: 500}
 			switch key {
 			case limited:
-				o.callsPerMinute = 60
+				o.CallsPerMinute = 60
 			case small:
-				o.callsPerMinute = smallPlan
+				o.CallsPerMinute = smallPlan
 			case subscribed:
-				o.integrations, o.addresses = 20, 5
+				o.Integrations, o.Addresses = 20, 5
 			}
-			workOrders := o.callsPerMinute / 10
+			workOrders := o.CallsPerMinute / 10
 			if strings.HasPrefix(key, busy) {
 				workOrders = 0 // they only create
 			}
-			all[key] = in.tenantOf(o, workOrders)
-			all[key].Session = benchSession(key)
-			in.addSession(all[key].Session, o.email())
+			ids := in.importFile(o)
+			all[key] = &tenant{
+				Address: in.erp.Address, Token: in.tokenOf(o.client(1)), Session: benchSession(key), Node: ids["top"], Form: ids["long"],
+			}
+			all[key].createWorkOrders(workOrders)
+			in.addSession(all[key].Session, o.Email())
 			if key == crowded {
-				in.addPeople(o.email(), crowd)
+				in.execFile("crowd.sql", arguments{"email": o.Email(), "people": crowd}, "")
+				check(store.FoldTables(in.ctx, in.pool, "identities", "people"))
 			}
 		}
 	}
@@ -133,69 +133,43 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 // organization's.
 var hostileAddress = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
 
-// calls returns a load of clients that make the call, which may get one of the statuses.
+// calls returns a load of clients that make the call without end. Calls that the API rejects as too
+// many, or cannot serve, are part of the pattern, and so are broken connections; any other status than
+// those allowed is a mistake of the bench.
 func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
-	return func(ctx context.Context, n *tenant, calls *atomic.Int64) error {
-		return n.loop(ctx, clients, calls, func(c *caller) error { return one(n, c) }, allowed...)
+	return func(n *tenant) {
+		n.call(clients, func() bool { return true }, func(c *caller) {
+			c.from = hostileAddress
+			err := one(n, c)
+			rejected, ok := errors.AsType[*statusError](err)
+			switch {
+			case err == nil || ok && (rejected.tooMany() || rejected.status == http.StatusServiceUnavailable || slices.Contains(allowed, rejected.status)):
+			case ok:
+				check(err)
+			default:
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
 	}
 }
 
 // burst is calls of clients that wait for the next minute once the plan's calls of this one are
 // made.
 func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
-	return func(ctx context.Context, n *tenant, made *atomic.Int64) error {
-		return calls(clients, func(n *tenant, c *caller) error {
-			err := one(n, c)
-			if rejected, ok := errors.AsType[*statusError](err); ok && rejected.status == http.StatusTooManyRequests {
-				return after(ctx, time.Now().Truncate(time.Minute).Add(time.Minute))
-			}
-			return err
-		}, allowed...)(ctx, n, made)
-	}
+	return calls(clients, func(n *tenant, c *caller) error {
+		err := one(n, c)
+		if rejected, ok := errors.AsType[*statusError](err); ok && rejected.tooMany() {
+			sleepToMinute()
+		}
+		return err
+	}, allowed...)
 }
 
-// loop runs clients that make the call until the context ends. Calls that the API rejects as
-// too many, or cannot serve, are part of the pattern, and so are broken connections; any other
-// status than those allowed is a mistake of the bench.
-func (t *tenant) loop(ctx context.Context, clients int, calls *atomic.Int64, one func(*caller) error, allowed ...int) error {
-	allowed = append(allowed, http.StatusTooManyRequests, http.StatusServiceUnavailable)
-	group, ctx := errgroup.WithContext(ctx)
-	for range clients {
-		group.Go(func() error {
-			return t.connected(ctx, func(c *caller) error {
-				err := one(c)
-				calls.Add(1)
-				if rejected, ok := errors.AsType[*statusError](err); ok && slices.Contains(allowed, rejected.status) {
-					return nil
-				}
-				return err
-			})
-		})
-	}
-	return group.Wait()
-}
+// tooMany reports whether the calls of a minute are used up.
+func (e *statusError) tooMany() bool { return e.status == http.StatusTooManyRequests }
 
-// connected repeats what one does with a connection, and connects again after it is broken,
-// until the context ends.
-func (t *tenant) connected(ctx context.Context, one func(*caller) error) error {
-	const pause = 10 * time.Millisecond
-	for ctx.Err() == nil {
-		c, err := dialFrom(ctx, hostileAddress, t.Address, t.Token)
-		if err == nil {
-			hangUp := context.AfterFunc(ctx, func() { c.conn.Close() })
-			for err == nil && ctx.Err() == nil {
-				err = one(c)
-			}
-			hangUp()
-			c.conn.Close()
-		}
-		if _, mistake := errors.AsType[*statusError](err); mistake {
-			return err
-		}
-		_ = after(ctx, time.Now().Add(pause)) // ends early with the context
-	}
-	return nil
-}
+// sleepToMinute sleeps until plans have new calls.
+func sleepToMinute() { time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
 
 // slowRead reads a large form and a long page in turn.
 func slowRead(n *tenant, c *caller) error {
@@ -211,15 +185,14 @@ func slowRead(n *tenant, c *caller) error {
 func answersOf(answer string, times int) func(*tenant, *caller) error {
 	body := `{"answers":[` + strings.Repeat(answer+",", times-1) + answer + `]}`
 	return func(n *tenant, c *caller) error {
-		_, err := c.write(http.MethodPost, "/work-orders/"+n.WorkOrders[0]+"/answers", rand.Text(), body, http.StatusOK)
+		_, err := c.write(http.MethodPost, "/work-orders/"+n.WorkOrders[0]+"/answers", body, http.StatusOK)
 		return err
 	}
 }
 
 // openPage opens a page of the console.
 func openPage(n *tenant, c *caller) error {
-	_, err := c.page("/work-orders", n.Session)
-	return err
+	return c.page("/work-orders", n.Session)
 }
 
 // guessPassword tries to sign in to an account that does not exist.
@@ -235,13 +208,28 @@ func comment(n *tenant, c *caller) error {
 
 // searchPeople searches by a name that no one has, so that all names are compared.
 func searchPeople(n *tenant, c *caller) error {
-	_, err := c.page("/people?q=nowhere+"+rand.Text(), n.Session)
-	return err
+	return c.page("/people?q=nowhere+"+rand.Text(), n.Session)
 }
 
-// sendSlowly sends a form whose bytes come slowly.
+// sendSlowly sends a form of which a byte goes out every three seconds, until the server answers or
+// hangs up.
 func sendSlowly(n *tenant, c *caller) error {
-	return c.sendSlowly("/account", n.Session, 1000, 3*time.Second)
+	conn, err := (&net.Dialer{LocalAddr: c.from}).Dial("tcp", c.address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = fmt.Fprintf(conn, "POST /console/account HTTP/1.1\r\nHost: %s\r\n%s%sContent-Length: 1000\r\n\r\n", c.address, cookie(n.Session), formHeaders)
+	for err == nil {
+		_, unsent := conn.Write([]byte{'x'})
+		if err = errors.Join(unsent, conn.SetReadDeadline(time.Now().Add(3*time.Second))); err == nil {
+			_, err = conn.Read(make([]byte, 4096))
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = nil
+		}
+	}
+	return err
 }
 
 // largeForm is the size of a form that is barely accepted.
@@ -255,49 +243,38 @@ func sendLarge(path string) func(*tenant, *caller) error {
 
 // createPairs creates feedback in pairs of concurrent calls with one external_id, of which
 // one is rejected.
-func createPairs(ctx context.Context, n *tenant, calls *atomic.Int64) error {
+func createPairs(n *tenant) {
 	references := make(chan string) // from one of a pair to the other
-	return burst(2*hostilePairs, func(n *tenant, c *caller) error {
+	burst(2*hostilePairs, func(n *tenant, c *caller) error {
 		reference := rand.Text()
 		select {
 		case references <- reference:
 		case reference = <-references:
-		case <-ctx.Done():
-			return ctx.Err()
 		}
-		_, err := c.write(http.MethodPost, "/issues", rand.Text(),
-			`{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
+		_, err := c.write(http.MethodPost, "/issues", `{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
 		return err
-	}, http.StatusConflict)(ctx, n, calls)
+	}, http.StatusConflict)(n)
 }
 
 // lockNode holds the row of the neighbor's node as a long transaction would: each of its
 // creations waits for the row until its lock_timeout.
-func (in *installation) lockNode(n *tenant) func(context.Context) error {
-	return func(ctx context.Context) error {
-		return pgx.BeginFunc(in.ctx, in.pool, func(t pgx.Tx) error {
-			if _, err := t.Exec(in.ctx, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, n.Node); err != nil {
-				return err
-			}
-			<-ctx.Done()
-			return nil
-		})
-	}
+func lockNode(in *installation, n *tenant, stopped <-chan struct{}) {
+	tx := must(in.pool.Begin(in.ctx))
+	must(tx.Exec(in.ctx, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, n.Node))
+	<-stopped
+	check(tx.Rollback(in.ctx))
 }
 
 // importAgain imports one organization after the other, each with a long form and 100 addresses.
-func (in *installation) importAgain(*tenant) func(context.Context) error {
-	return func(ctx context.Context) error {
-		for n := 0; ctx.Err() == nil; n++ {
-			o := organization{key: fmt.Sprint("imported", n), integrations: 20, addresses: 5, events: []string{"work_order.updated"}, questions: 500}
-			file := filepath.Join(in.dir, "imported.yaml")
-			if err := os.WriteFile(file, o.file(in.receiver, in.secret), 0o600); err != nil {
-				return err
-			}
-			if _, err := in.run(nil, "import", file); err != nil {
-				return err
-			}
+func importAgain(in *installation, _ *tenant, stopped <-chan struct{}) {
+	for n := 0; ; n++ {
+		select {
+		case <-stopped:
+			return
+		default:
+			in.importFile(organization{
+				Key: fmt.Sprint("imported", n), Integrations: 20, Addresses: 5, Events: "work_order.updated", CallsPerMinute: largePlan, Questions: 500,
+			})
 		}
-		return nil
 	}
 }

@@ -1,16 +1,15 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -30,179 +29,100 @@ const (
 // which its neighbors get new calls.
 func benchNeighbors(b *bench) {
 	in := b.install("neighbors")
+	defer in.close()
+	quiet := changeSubscription(1)
+	in.subscribe(quiet)
 	// Starting the neighbors' workflows would take CPU time long after their calls, so the
 	// API server finds no Temporal.
-	in.apiSettings = map[string]string{
-		"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": must(freeAddress(in.ctx)),
-	}
-	organization := changeSubscription(1)
-	in.startWith(organization)
-	in.erp.Session = benchSession(organization.key)
-	in.addSession(in.erp.Session, organization.email())
+	in.startAPI(map[string]string{"MAX_CONNECTIONS_PER_CLIENT": strconv.Itoa(clientConnections), "TEMPORAL_ADDRESS": freeAddress()})
+	in.erp.createWorkOrders(benchWorkOrders)
+	in.erp.Session = benchSession(quiet.Key)
+	in.addSession(in.erp.Session, quiet.Email())
 	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
-	if len(patterns) == 0 {
-		check(fmt.Errorf("-patterns %s: no neighbor has one of these strings in its name", in.options.patterns))
-	}
 	neighbors := in.neighbors(patterns)
 	in.exec(`VACUUM ANALYZE`)
-	getToken := func(t *tenant, c *caller) error { return c.token(organization.client(1)) }
-	quiet := []*quietOrganization{
-		{tenant: in.erp, name: "calls", rate: quietRate, operations: []operation{readOne, patchOne, createOne}},
-		{tenant: in.erp, name: "pages and tokens", rate: quietVisits, operations: []operation{{"page", openPage}, {"token", getToken}}},
+	getToken := operation{"token", func(_ *tenant, c *caller) error {
+		_, err := c.token(quiet.client(1))
+		return err
+	}}
+	calls := inTurn("calls", readOne, patchOne, createOne)
+	visits := inTurn("pages and tokens", operation{"page", openPage}, getToken)
+	// window makes both for the given time.
+	window := func(length time.Duration) (of [2]waits) {
+		var both sync.WaitGroup
+		both.Go(func() { of[0] = in.erp.busy(calls, quietRate, length, quietLimit) })
+		both.Go(func() { of[1] = in.erp.busy(visits, quietVisits, length, quietLimit) })
+		both.Wait()
+		return of
 	}
-	must(windows(in.ctx, quiet, in.load/4)) // warms up
+	window(in.load / 4) // warms up
 	for _, p := range patterns {
-		in.begin(p.name)
-		by := each(p.neighbors, func(key string) *tenant { return neighbors[key] })
-		var during func(context.Context) error
-		if p.prepare != nil {
-			during = p.prepare(in, by[0])
-		}
-		// Otherwise what is left of the window before would slow the quiet organization
-		// down when it is alone.
-		in.awaitServersIdle()
-		alone := must(windows(in.ctx, quiet, in.load/2))
-		check(after(in.ctx, time.Now().Truncate(time.Minute).Add(time.Minute)))
-		next, rate := nextTo(in, quiet, p, by, during)
-		for n, q := range quiet {
-			reportNeighbor(in.report, p.name, q.name, alone[n], next[n])
-		}
-		if rate > 0 {
-			in.add(p.name+": the neighbor's calls", rate, "/s")
+		// Otherwise what is left of the window before would slow the quiet organization down when
+		// it is alone. A server that does not recover shows in the calls alone.
+		in.awaitIdle(time.Minute, "api", "postgres")
+		alone := window(in.load / 2)
+		sleepToMinute()
+		stop := in.startHostile(p, each(p.neighbors, func(key string) *tenant { return neighbors[key] }))
+		next := window(in.load)
+		stop()
+		for n, op := range []operation{calls, visits} {
+			before := "alone, before that: p99 of " + op.name + ", " + p.name
+			in.add(before, milliseconds(alone[n].percentile(99)), "ms")
+			in.compare(p.name+": p99 of "+op.name, milliseconds(next[n].percentile(99)), "ms", before)
 		}
 	}
 }
 
-// quietOrganization makes its operations in turn, at a constant rate.
-type quietOrganization struct {
-	*tenant
-	name       string
-	rate       float64
-	operations []operation
-	turns      atomic.Int64
+// inTurn returns an operation that makes one of several, another each time.
+func inTurn(name string, all ...operation) operation {
+	var turns atomic.Int64
+	return operation{name, func(t *tenant, c *caller) error { return all[turns.Add(1)%int64(len(all))].call(t, c) }}
 }
 
-// one makes the next call.
-func (q *quietOrganization) one(c *caller) error {
-	return q.operations[q.turns.Add(1)%int64(len(q.operations))].call(q.tenant, c)
+// hostileClient is this program's argument, and the name of the process, as a hostile client; another
+// argument names the file with its job.
+const hostileClient = "hostile"
+
+// hostileJob is what a hostile client does: the load of a pattern as each of the neighbors.
+type hostileJob struct {
+	Pattern   string
+	Neighbors []*tenant
 }
 
-// served is what the quiet organization got in one window.
-type served struct {
-	waits  waits
-	failed int
-	took   time.Duration
-}
-
-// rate returns the successful calls per second.
-func (s *served) rate() float64 { return float64(len(s.waits)-s.failed) / s.took.Seconds() }
-
-// add adds a call that took so long.
-func (s *served) add(took time.Duration, ok bool) {
-	if !ok {
-		s.failed++
-		took = quietLimit
+// startHostile starts the pattern's load, and what is done beside it, until stop is called. The load is
+// another process: in this one the quiet organization's calls would wait for the hostile ones, which
+// real clients do not.
+func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func()) {
+	var beside sync.WaitGroup
+	stopped := make(chan struct{})
+	if p.beside != nil {
+		beside.Go(func() { p.beside(in, by[0], stopped) })
 	}
-	s.waits = append(s.waits, took)
-}
-
-// window makes calls at the rate for the given time, those that were delayed even after
-// it. Calls that no caller was free to make within quietLimit count as failed.
-func (q *quietOrganization) window(ctx context.Context, length time.Duration) (served, error) {
-	var mu sync.Mutex
-	var s served
-	calls := newPacer(q.rate, length)
-	end := calls.first.Add(length)
-	group, ctx := errgroup.WithContext(ctx)
-	for range callers {
-		group.Go(func() error {
-			var c *caller
-			defer func() { c.close() }()
-			for {
-				from, more, err := calls.next(ctx)
-				if err != nil || !more {
-					return err
-				}
-				if c == nil { // at first, and after a failure
-					c, _ = dial(ctx, q.Address, q.Token)
-				}
-				ok := time.Now().Before(end.Add(quietLimit)) && c != nil
-				if ok {
-					c.limit = quietLimit
-					ok = q.one(c) == nil
-				}
-				if !ok {
-					c.close()
-					c = nil
-				}
-				took := time.Since(from)
-				mu.Lock()
-				s.add(took, ok)
-				mu.Unlock()
-			}
-		})
-	}
-	err := group.Wait()
-	s.took = max(length, time.Since(calls.first))
-	return s, err
-}
-
-// windows runs a window of each at the same time.
-func windows(ctx context.Context, quiet []*quietOrganization, length time.Duration) ([]served, error) {
-	all := make([]served, len(quiet))
-	group, ctx := errgroup.WithContext(ctx)
-	for n, q := range quiet {
-		group.Go(func() (err error) {
-			all[n], err = q.window(ctx, length)
-			return err
-		})
-	}
-	return all, group.Wait()
-}
-
-// awaitServersIdle waits until api and Postgres use less than a tenth of a CPU,
-// for a minute at most: a server that does not recover shows in the calls alone.
-func (in *installation) awaitServersIdle() {
-	deadline := time.Now().Add(time.Minute)
-	idle := in.idle("api", "postgres")
-	in.await(idleReading, func() bool { return idle() || time.Now().After(deadline) })
-}
-
-// nextTo measures windows while the pattern and what belongs to it run, and returns the pattern's
-// calls per second too. It returns when both have ended.
-func nextTo(in *installation, quiet []*quietOrganization, p hostilePattern, by []*tenant, during func(context.Context) error) (all []served, rate float64) {
-	const lead = time.Second // for the client to start and to connect
-	hostility, stop := context.WithCancel(in.ctx)
-	defer stop()
-	var pattern errgroup.Group
-	calls := 0
 	if p.load != nil {
-		pattern.Go(func() (err error) {
-			calls, err = runHostileClient(hostility, hostileJob{p.name, by})
-			return err
-		})
+		path := filepath.Join(in.dir, "job.json")
+		check(os.WriteFile(path, must(json.Marshal(hostileJob{p.name, by})), 0o600))
+		in.start(hostileClient, nil, must(os.Executable()), hostileClient, path)
 	}
-	if during != nil {
-		pattern.Go(func() error { return during(hostility) })
+	time.Sleep(time.Second) // to start and to connect
+	return func() {
+		close(stopped)
+		in.stop(hostileClient)
+		beside.Wait()
 	}
-	started := time.Now()
-	check(after(in.ctx, started.Add(lead)))
-	all, err := windows(in.ctx, quiet, in.load)
-	ended := time.Now()
-	stop()
-	check(errors.Join(err, pattern.Wait()))
-	return all, perSecond(calls, started, ended)
 }
 
-// reportNeighbor adds the figures of what the quiet organization does next to a pattern, compared
-// with the window alone before it.
-func reportNeighbor(r *report, pattern, what string, alone, next served) {
-	rate, p99 := "alone, before that: "+what+", "+pattern, "alone, before that: p99 of "+what+", "+pattern
-	r.add(rate, alone.rate(), "/s")
-	r.add(p99, milliseconds(alone.waits.percentile(99)), "ms")
-	r.compare(pattern+": "+what, next.rate(), "/s", rate).Aim = 0.8
-	r.compare(pattern+": p99 of "+what, milliseconds(next.waits.percentile(99)), "ms", p99).Limit = 3
-	if failed := alone.failed + next.failed; failed > 0 {
-		r.add(pattern+": failed "+what, float64(failed), "calls")
+// serveHostileClient does the job in the file.
+func serveHostileClient(path string) {
+	var job hostileJob
+	check(json.Unmarshal(must(os.ReadFile(path)), &job))
+	patterns := hostilePatterns()
+	at := slices.IndexFunc(patterns, func(p hostilePattern) bool { return p.name == job.Pattern })
+	if at < 0 {
+		check(fmt.Errorf("there is no pattern %q", job.Pattern))
 	}
+	var neighbors sync.WaitGroup
+	for _, n := range job.Neighbors {
+		neighbors.Go(func() { patterns[at].load(n) })
+	}
+	neighbors.Wait()
 }

@@ -1,146 +1,111 @@
 package main
 
 import (
-	"cmp"
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strings"
+	"text/template"
+
+	"millwright/service/store"
 )
 
-// organization is an organization to import. Its integrations see everything, and
-// each has the given number of addresses, all of them the receiver's.
+// organization is an organization to import: the values of organization.yaml.
 type organization struct {
-	key                     string
-	integrations, addresses int
-	events                  []string
-	// callsPerMinute limits its integrations, 0 for no limit that matters.
-	callsPerMinute int
-	// feedback lets its integrations also read and create feedback.
-	feedback bool
-	// questions is the number of questions of its form, 0 for no form.
-	questions int
-	// person makes a person, whose e-mail address is email, a worker of new work orders.
-	person bool
+	Key string
+	// Each of the integrations has the number of addresses, which subscribe to the events.
+	Integrations, Addresses int
+	Events                  string
+	CallsPerMinute          int
+	// Questions is the number of questions of its form, 0 for no form.
+	Questions int
 }
-
-// email is the address of the organization's person.
-func (o organization) email() string { return o.key + "@example.com" }
 
 // changeSubscription is the organization of most measurements: its addresses
-// subscribe to changes, and its work orders have a person as worker, who is notified.
+// subscribe to changes, and no limit of its calls matters.
 func changeSubscription(addresses int) organization {
-	return organization{key: "bench", integrations: 1, addresses: addresses, events: []string{"work_order.updated"}, person: true}
+	return organization{Key: "bench", Integrations: 1, Addresses: addresses, Events: "work_order.updated", CallsPerMinute: 1_000_000_000}
 }
 
-// client returns the n-th integration's client id, counted from 1.
-func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.key, n) }
+// Email is the address of the organization's person.
+func (o organization) Email() string { return o.Key + "@example.com" }
 
-// file returns the file to import: JSON, which is YAML.
-func (o organization) file(r *receiver, secret string) []byte {
-	type object map[string]any
-	scopes := []string{"work_orders:read", "work_orders:write"}
-	grants := []string{"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update"}
-	if o.feedback {
-		scopes = append(scopes, "issues:read", "issues:write")
-		grants = append(grants, "feedback.read", "feedback.create")
-	}
-	if o.questions > 0 {
-		scopes = append(scopes, "forms:read")
-	}
-	if o.person {
-		grants = append(grants, "work_orders.delete", "work_orders.forward")
-	}
-	var people, assignments, integrations, forms, questions []object
-	if o.person {
-		people = []object{{"key": "ann", "name": "Ann", "email": o.email()}}
-		assignments = []object{{"node": "top", "identity": "ann", "definition": "manager"}}
-	}
-	for n := range o.integrations {
-		key, client, definition := fmt.Sprintf("i%d", n+1), o.client(n+1), "full"
-		if n == 0 {
-			definition = "manager" // it is the worker of new work orders
-		}
-		assignments = append(assignments, object{"node": "top", "identity": key, "definition": definition})
-		var webhooks []object
-		for a := range o.addresses {
-			path := fmt.Sprintf("/%s/%d", client, a+1)
-			webhooks = append(webhooks, object{"key": fmt.Sprintf("hook%d", n*o.addresses+a+1), "url": r.url(path), "secret": secret, "events": o.events})
-		}
-		integrations = append(integrations, object{
-			"key": key, "name": fmt.Sprintf("Integration %d", n+1), "scopes": scopes,
-			"client_id": client, "client_secret": clientSecretOf(client), "webhooks": webhooks,
-		})
-	}
-	for n := range o.questions {
-		var options []object
-		for option := range 10 {
-			options = append(options, object{"key": fmt.Sprintf("q%do%d", n, option), "label": fmt.Sprintf("Option %d", option)})
-		}
-		questions = append(questions, object{
-			"key": fmt.Sprintf("q%d", n), "label": fmt.Sprintf("Question %d", n), "type": "single_choice", "required": false, "options": options,
-		})
-		forms = []object{{"key": "long", "name": "Long", "questions": questions}}
-	}
-	return must(json.Marshal(object{
-		"organization": object{"key": o.key, "name": "Bench", "plan": object{
-			"name": "pro", "api": true, "manual_work_orders": true, "calls_per_minute": cmp.Or(o.callsPerMinute, 1_000_000_000), "integrations": 1000,
-		}},
-		"permission_definitions": []object{
-			{"key": "full", "name": "Full", "applies_below": true, "grants": grants},
-			{"key": "manager", "name": "Manager", "applies_below": true, "inventory_manager": true, "grants": grants},
+// client returns the n-th integration's client id, counted from 1.
+func (o organization) client(n int) string { return fmt.Sprintf("%s-%d", o.Key, n) }
+
+// clientSecretOf returns the client secret of an integration of the bench.
+func clientSecretOf(clientID string) string { return "secret-of-" + clientID + "-in-the-bench" }
+
+//go:embed organization.yaml
+var organizationFile string
+
+// fileOf is the organization's file.
+func (in *installation) fileOf(o organization) string { return filepath.Join(in.dir, o.Key+".yaml") }
+
+// importFile writes an organization to its file and imports it. It returns the ids of its keys.
+func (in *installation) importFile(o organization) map[string]string {
+	file := template.Must(template.New("organization").Funcs(template.FuncMap{
+		"numbers": func(most int) (all []int) {
+			for n := range most {
+				all = append(all, n+1)
+			}
+			return all
 		},
-		"inventory": []object{{"key": "top", "kind": "location", "name": "Top"}},
-		"people":    people, "assignments": assignments, "integrations": integrations, "forms": forms,
-	}))
+		"client":   o.client,
+		"secretOf": clientSecretOf,
+		"receiver": func() string { return in.receiver.server.URL },
+		"secret":   func() string { return in.secret },
+	}).Parse(organizationFile))
+	var text bytes.Buffer
+	check(file.Execute(&text, o))
+	check(os.WriteFile(in.fileOf(o), text.Bytes(), 0o600))
+	var made struct {
+		IDs map[string]string `json:"ids"`
+	}
+	check(json.Unmarshal(in.run(nil, "import", in.fileOf(o)), &made))
+	return made.IDs
 }
 
 // subscribe imports the first organization, if necessary again, and makes its
 // integration the one that calls.
 func (in *installation) subscribe(o organization) {
-	ids := in.importOrganization(o)
-	in.webhookID = ids["hook1"]
+	ids := in.importFile(o)
+	in.webhookID = ids["hook1-1"]
+	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, integration_id FROM webhooks WHERE id = $1`, in.webhookID).Scan(&in.organization, &in.integration))
 	if in.erp == nil {
 		in.erp = &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Node: ids["top"]}
 	}
 }
 
-// importOrganization returns the ids of the organization's keys.
-func (in *installation) importOrganization(o organization) map[string]string {
-	var made struct {
-		IDs map[string]string `json:"ids"`
-	}
-	check(os.WriteFile(in.organizationFile(), o.file(in.receiver, in.secret), 0o600))
-	check(json.Unmarshal(must(in.run(nil, "import", in.organizationFile())), &made))
-	return made.IDs
+// startWith creates the first organization, starts the API server, and creates the work orders of
+// the organization through it.
+func (in *installation) startWith(o organization) {
+	in.subscribe(o)
+	in.startAPI(nil)
+	in.erp.createWorkOrders(benchWorkOrders)
 }
-
-// organizationFile is the file of the organization that was imported last.
-func (in *installation) organizationFile() string { return filepath.Join(in.dir, "organization.yaml") }
-
-// tenantOf imports another organization and returns its first integration, with some
-// work orders.
-func (in *installation) tenantOf(o organization, workOrders int) *tenant {
-	ids := in.importOrganization(o)
-	t := &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Token: in.tokenOf(o.client(1)), Node: ids["top"], Form: ids["long"]}
-	check(t.createWorkOrders(in.ctx, workOrders))
-	return t
-}
-
-// clientSecretOf returns the client secret of an integration of the bench.
-func clientSecretOf(clientID string) string { return "secret-of-" + clientID + "-in-the-bench" }
 
 // tokenOf gets an access token.
 func (in *installation) tokenOf(clientID string) string {
-	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {clientID}, "client_secret": {clientSecretOf(clientID)}}
-	r := must(http.NewRequestWithContext(in.ctx, http.MethodPost, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/v1/oauth/token", strings.NewReader(form.Encode())))
-	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	var response struct {
-		AccessToken string `json:"access_token"`
-	}
-	check(json.Unmarshal(must(do(r)), &response))
-	return response.AccessToken
+	c := newCaller(in.settings["MILLWRIGHT_ADDR"], "")
+	defer c.close()
+	return must(c.token(clientID))
+}
+
+// benchSession returns the token of a session with a MAC of the installation's keys. After the ~ it
+// names its person, who the session's row shows.
+func benchSession(name string) string {
+	return must(store.NewVault(sealingKeys)).SessionToken(name + "~" + name)
+}
+
+// addSession adds the session with the token, of the person with the id or e-mail address.
+func (in *installation) addSession(token, person string) {
+	hash := sha256.Sum256([]byte(token))
+	in.exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
+		SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench', now(), now() + interval '1 day'
+		FROM people WHERE id = $3 OR email = $3`, hash[:], hex.EncodeToString(hash[:13]), person)
 }

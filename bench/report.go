@@ -1,155 +1,140 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"go.temporal.io/api/workflowservice/v1"
+	"go.temporal.io/sdk/client"
 )
 
 // figure is one line of the table.
 type figure struct {
-	Name  string
-	Value float64
-	Unit  string
-	// Ratio is the value divided by that of the figure To; Aim is its least, Limit its
-	// greatest acceptable value.
-	Ratio float64
-	To    string
-	Aim   float64
-	Limit float64
-	// Low and High are the least and the greatest ratio of the rounds.
-	Low  float64
-	High float64
-	// Error is why nothing was measured, instead of a value.
-	Error string
+	name  string
+	value float64
+	unit  string
+	// ratio is the value divided by that of the figure to, 0 if there is none.
+	ratio float64
+	to    string
 }
 
-// report collects figures in order.
+// report collects figures in order, and prints each.
 type report struct {
-	Machine string
-	At      time.Time
-	Figures []figure
-	// failures is the number of figures that could not be measured.
-	failures int
-	// live is where figures are written as they are measured, nil for nowhere; written is how
-	// many have been.
-	live    io.Writer
-	written int
+	machine string
+	at      time.Time
+	figures []figure
 }
 
-// add adds a figure, which the caller may complete until the next one: only then it is
-// written as measured.
-func (r *report) add(name string, value float64, unit string) *figure {
-	r.showMeasured()
-	r.Figures = append(r.Figures, figure{Name: name, Value: value, Unit: unit})
-	return &r.Figures[len(r.Figures)-1]
+func (r *report) put(f figure) {
+	r.figures = append(r.figures, f)
+	fmt.Println("  " + strings.Join(f.row(), " "))
 }
 
-// addFailure adds something that could not be measured.
-func (r *report) addFailure(name string, err error) {
-	r.add(name, 0, "").Error = err.Error()
-	r.failures++
+// add adds a figure.
+func (r *report) add(name string, value float64, unit string) {
+	r.put(figure{name: name, value: value, unit: unit})
 }
 
-// showMeasured writes the figures that were not yet written, a line each.
-func (r *report) showMeasured() {
-	if r.live == nil {
-		return
+// compare adds a figure with its ratio to an earlier one, if that was measured.
+func (r *report) compare(name string, value float64, unit, to string) {
+	f := figure{name: name, value: value, unit: unit}
+	if i := slices.IndexFunc(r.figures, func(f figure) bool { return f.name == to }); i >= 0 {
+		f.to, f.ratio = to, value/r.figures[i].value
 	}
-	for _, f := range r.Figures[r.written:] {
-		fmt.Fprintln(r.live, "  "+strings.Join(strings.Fields(strings.Join(f.row(), " ")), " "))
-	}
-	r.written = len(r.Figures)
-}
-
-// compare adds a figure with its ratio to an earlier one.
-func (r *report) compare(name string, value float64, unit, to string) *figure {
-	i := slices.IndexFunc(r.Figures, func(f figure) bool { return f.Name == to })
-	f := r.add(name, value, unit)
-	f.To = to
-	if i >= 0 {
-		f.Ratio = ratio(value, r.Figures[i].Value)
-	}
-	return f
-}
-
-// compareRounds adds the median value with the median ratio to a baseline that
-// alternated with it.
-func (r *report) compareRounds(name string, values, baseline []float64, unit, to string) *figure {
-	ratios := make([]float64, len(values))
-	for i := range values {
-		ratios[i] = ratio(values[i], baseline[i])
-	}
-	f := r.add(name, median(values), unit)
-	f.To, f.Ratio, f.Low, f.High = to, median(ratios), slices.Min(ratios), slices.Max(ratios)
-	return f
+	r.put(f)
 }
 
 // addSeries adds the median rate and the CPU time.
 func (r *report) addSeries(name string, s series) {
 	r.add(name, median(s.rates()), "/s")
-	s.cpu(r, name)
+	r.addCPU(name, s...)
 }
 
-// compareSeries adds the rate with its ratio to a baseline that alternated with it.
-func (r *report) compareSeries(name string, s, baseline series, to string) *figure {
-	return r.compareRounds(name, s.rates(), baseline.rates(), "/s", to)
+// compareSeries adds the median rate with its median ratio to a baseline that alternated with it.
+func (r *report) compareSeries(name string, s, baseline series, to string) {
+	ratios := s.rates()
+	for i, rate := range baseline.rates() {
+		ratios[i] /= rate
+	}
+	r.put(figure{name, median(s.rates()), "/s", median(ratios), to})
 }
 
-// grown adds a figure at a size, compared with the figure at the smallest size.
-func (r *report) grown(what string, size, smallest int, of string, value float64, unit string) {
-	name := func(size int) string { return fmt.Sprintf("%s, at %d %s", what, size, of) }
-	if size == smallest {
-		r.add(name(size), value, unit)
-	} else {
-		r.compare(name(size), value, unit, name(smallest))
+// addCPU adds each process's seconds per thousand operations, and their sum.
+func (r *report) addCPU(what string, all ...measured) {
+	n, used := 0, usage{}
+	for _, m := range all {
+		n += m.n
+		for process, seconds := range m.used {
+			used[process] += seconds
+		}
 	}
+	sum := 0.0
+	for _, process := range []string{"api", "worker", "baselines", "postgres", "temporal", "bench"} {
+		if used[process] > 0 && n > 0 {
+			cost := used[process] * 1000 / float64(n)
+			sum += cost
+			r.add(what+": CPU of "+process, cost, "s/1,000")
+		}
+	}
+	r.add(what+": CPU of all these", sum, "s/1,000")
 }
 
-// ratio returns value divided by to, 0 without a value to compare with.
-func ratio(value, to float64) float64 {
-	if to <= 0 {
-		return 0
+// addWaits adds percentiles, with their ratios to those of an earlier figure, "" for none.
+func (r *report) addWaits(what string, w waits, to string) {
+	for _, p := range []float64{50, 95, 99} {
+		name := fmt.Sprintf(", p%.0f", p)
+		r.compare(what+name, milliseconds(w.percentile(p)), "ms", to+name)
 	}
-	return value / to
-}
-
-// notes returns the remarks about a figure: its aim and limit, and the spread of its
-// ratio.
-func (f *figure) notes() (notes []string) {
-	met := map[bool]string{true: "met", false: "not met"}
-	if f.Aim > 0 {
-		notes = append(notes, fmt.Sprintf("aim %.2f: %s", f.Aim, met[f.Ratio >= f.Aim]))
-	}
-	if f.Limit > 0 {
-		notes = append(notes, fmt.Sprintf("at most %.2f: %s", f.Limit, met[f.Ratio <= f.Limit]))
-	}
-	if f.High > 0 {
-		notes = append(notes, fmt.Sprintf("rounds %.2f to %.2f", f.Low, f.High))
-	}
-	return notes
 }
 
 // row returns the figure as a row of the table.
-func (f *figure) row() []string {
-	if f.Error != "" {
-		return []string{f.Name, "failed", "", "", f.Error}
+func (f figure) row() []string {
+	row := []string{f.name, fmt.Sprintf("%.2f", f.value), f.unit, "", f.to}
+	if f.to != "" {
+		row[3] = fmt.Sprintf("%.2f", f.ratio)
 	}
-	compared, remarks := "", f.notes()
-	if f.To != "" {
-		compared, remarks = fmt.Sprintf("%.2f", f.Ratio), append([]string{f.To}, remarks...)
-	}
-	return []string{f.Name, fmt.Sprintf("%.2f", f.Value), f.Unit, compared, strings.Join(remarks, "; ")}
+	return row
 }
 
-func (r *report) print(to io.Writer) error {
+func (r *report) print(to io.Writer) {
+	fmt.Fprintf(to, "%s\n%s\n\n", r.machine, r.at.Format(time.RFC3339))
 	table := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "WHAT\tVALUE\tUNIT\tRATIO\tTO")
-	for _, f := range r.Figures {
+	for _, f := range r.figures {
 		fmt.Fprintln(table, strings.Join(f.row(), "\t"))
 	}
-	return table.Flush()
+	check(table.Flush())
+}
+
+// describe returns what is measured, and where.
+func describe() string {
+	ctx := context.Background()
+	conn := must(pgx.Connect(ctx, os.Getenv("DATABASE_URL")))
+	defer func() { _ = conn.Close(ctx) }()
+	postgres := conn.PgConn().ParameterStatus("server_version")
+	temporal := must(client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet}))
+	defer temporal.Close()
+	system := must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}))
+	return fmt.Sprintf("%d cores, %s, %s %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
+		runtime.NumCPU(), firstLine("grep", "MemTotal", "/proc/meminfo"), firstLine("uname", "-sr"), runtime.GOARCH,
+		runtime.Version(), postgres, system.GetServerVersion(), firstLine("git", "describe", "--always", "--dirty"), firstLine("cat", "/proc/loadavg"))
+}
+
+// firstLine returns what the command prints, "unknown" if it fails.
+func firstLine(name string, args ...string) string {
+	text, err := exec.Command(name, args...).Output()
+	if err != nil {
+		return "unknown"
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	return line
 }

@@ -1,21 +1,21 @@
 -- A site with 1,000 halls, each with a system and equipment, and the work orders and the feedback
 -- of today's work. The triggers make what else is stored for them.
 INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, external_id, created_at, changed_at)
-SELECT @level::text, organization_id, 'location', id, 'Site with halls', 'SITE-1', now(), now() FROM inventory_nodes WHERE name = 'Top' AND parent_id IS NULL;
+SELECT @site::text, organization_id, 'location', id, 'Site with halls', 'SITE-1', now(), now() FROM inventory_nodes WHERE name = 'Top' AND parent_id IS NULL;
 
 INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, external_id, created_at, changed_at)
 SELECT 'loc_3' || lpad(to_hex(n), 25, '0'), organization_id, 'location', id, 'Hall ' || n, 'HALL-' || lpad(n::text, 4, '0'), now(), now()
-FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @level;
+FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @site;
 
 INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, external_id, created_at, changed_at)
 SELECT 'sys_3' || lpad(to_hex(n), 25, '0'), organization_id, 'system', 'loc_3' || lpad(to_hex(n), 25, '0'),
 	'Ventilation of hall ' || n, 'VENT-' || lpad(n::text, 4, '0'), now(), now()
-FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @level;
+FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @site;
 
 INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, external_id, created_at, changed_at)
 SELECT 'eqp_3' || lpad(to_hex(n), 25, '0'), organization_id, 'equipment', 'sys_3' || lpad(to_hex(n), 25, '0'),
 	'Fan ' || n, 'FAN-' || lpad(n::text, 4, '0'), now(), now()
-FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @level;
+FROM inventory_nodes, generate_series(1, 1000) n WHERE id = @site;
 
 CREATE TEMPORARY TABLE creator ON COMMIT DROP AS SELECT id, organization_id, name FROM identities WHERE name = 'Integration 1';
 

@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+)
+
+// caller is a client of a server with one connection, which it makes at its first call, and again
+// after it was broken. It writes its requests itself, to leave the CPUs to the service.
+type caller struct {
+	address string
+	// from is the local address of the connection, nil for any.
+	from   net.Addr
+	conn   net.Conn
+	reader *bufio.Reader
+	// bearer is the header with the token of calls of the API, "" without one.
+	bearer  string
+	request []byte
+	body    bytes.Buffer
+	// limit bounds a call.
+	limit time.Duration
+}
+
+func newCaller(address, token string) *caller {
+	c := &caller{address: address, limit: 30 * time.Second}
+	if token != "" {
+		c.bearer = "Authorization: Bearer " + token + "\r\n"
+	}
+	return c
+}
+
+// close ends the connection, if there is one.
+func (c *caller) close() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+	c.conn = nil
+}
+
+// get makes a call of the API.
+func (c *caller) get(path string) ([]byte, error) {
+	return c.send(http.MethodGet, "/v1"+path, c.bearer, "", http.StatusOK)
+}
+
+// write makes a call of the API with a new idempotency key.
+func (c *caller) write(method, path, body string, want int) ([]byte, error) {
+	return c.send(method, "/v1"+path, c.bearer+"Content-Type: application/json\r\nIdempotency-Key: "+rand.Text()+"\r\n", body, want)
+}
+
+const formHeaders = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+
+// token gets an access token of an integration of the bench.
+func (c *caller) token(clientID string) (string, error) {
+	form := "grant_type=client_credentials&client_id=" + clientID + "&client_secret=" + clientSecretOf(clientID)
+	body, err := c.send(http.MethodPost, "/v1/oauth/token", formHeaders, form, http.StatusOK)
+	return textAfter(body, `"access_token":"`), err
+}
+
+// page opens a page of the console.
+func (c *caller) page(path, session string) error {
+	_, err := c.send(http.MethodGet, "/console"+path, cookie(session), "", http.StatusOK)
+	return err
+}
+
+// form sends a form to the console and accepts its redirect.
+func (c *caller) form(path, session, form string) error {
+	_, err := c.send(http.MethodPost, "/console"+path, cookie(session)+formHeaders, form, http.StatusSeeOther)
+	return err
+}
+
+// cookie is the header of a session, "" without one.
+func cookie(session string) string {
+	if session == "" {
+		return ""
+	}
+	return "Cookie: session=" + session + "\r\n"
+}
+
+// send sends a request and returns the body of its response, valid until the next call, if that
+// has the wanted status; 0 is any that begins with 2. It accepts no compressed responses, so figures
+// from before the API server compressed them stay comparable.
+func (c *caller) send(method, path, headers, body string, want int) ([]byte, error) {
+	c.request = fmt.Appendf(c.request[:0], "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", method, path, c.address, headers, len(body), body)
+	status, err := c.exchange()
+	if err != nil {
+		c.close()
+		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	if status != want && (want != 0 || status/100 != 2) {
+		return nil, &statusError{method, path, status, c.body.String()}
+	}
+	return c.body.Bytes(), nil
+}
+
+func (c *caller) exchange() (status int, err error) {
+	if c.conn == nil {
+		if c.conn, err = (&net.Dialer{LocalAddr: c.from, Timeout: c.limit}).DialContext(context.Background(), "tcp", c.address); err != nil {
+			return 0, err
+		}
+		c.reader = bufio.NewReaderSize(c.conn, 16<<10)
+	}
+	if err := c.conn.SetDeadline(time.Now().Add(c.limit)); err != nil {
+		return 0, err
+	}
+	if _, err := c.conn.Write(c.request); err != nil {
+		return 0, err
+	}
+	response, err := http.ReadResponse(c.reader, nil)
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	c.body.Reset()
+	_, err = c.body.ReadFrom(response.Body)
+	return response.StatusCode, err
+}
+
+// statusError is a response with another status than the call expects.
+type statusError struct {
+	method, path string
+	status       int
+	body         string
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("%s %s returned %d: %s", e.method, e.path, e.status, e.body)
+}
+
+// textAfter returns the JSON text that follows the first occurrence of before.
+func textAfter(body []byte, before string) string {
+	_, rest, _ := bytes.Cut(body, []byte(before))
+	text, _, _ := bytes.Cut(rest, []byte(`"`))
+	return string(text)
+}
