@@ -15,15 +15,15 @@ type measuredCall struct {
 	operation
 	// http is the baseline over HTTP; raw is the bare transaction, "" for reads.
 	http, raw string
-	// manyCallers makes the bench measure the call with that many, too.
-	manyCallers bool
+	// clients are the numbers of callers.
+	clients []int
 }
 
 var measuredCalls = []measuredCall{
-	{readOne, "baseline: read, bare Gin and one pgx read", "", true},
-	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", false},
-	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, false},
-	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", true},
+	{readOne, "baseline: read, bare Gin and one pgx read", "", []int{callers, manyCallers}},
+	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", []int{callers}},
+	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, []int{callers}},
+	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", []int{callers, manyCallers}},
 }
 
 // benchCalls measures single calls and their baselines, while a worker does what follows from them.
@@ -56,43 +56,35 @@ func (in *installation) benchCall(f baselines, call measuredCall) {
 	in.flood(in.erp, manyCallers, call.operation, length/2)
 	// Leaves the tables as autovacuum keeps them: the plans depend on their statistics.
 	in.exec(`VACUUM ANALYZE`)
-	must(f.rows.pool.Exec(in.ctx, `VACUUM ANALYZE`))
-	var ours, overHTTP, raw, oursCrowded, crowded series
-	for range rounds {
-		if call.raw != "" {
-			// Otherwise starting the workflows of the last round would slow the baseline
-			// down.
-			in.awaitIdle(time.Hour, "worker", "temporal")
-			raw = append(raw, in.sideBySide(length, f.raw(call.operation)))
-		}
-		overHTTP = append(overHTTP, in.flood(f.tenant, callers, call.operation, length))
-		if call.manyCallers {
-			crowded = append(crowded, in.flood(f.tenant, manyCallers, call.operation, length))
-		}
-		ours = append(ours, in.flood(in.erp, callers, call.operation, length))
-		if call.manyCallers {
-			oursCrowded = append(oursCrowded, in.flood(in.erp, manyCallers, call.operation, length))
+	must(f.pool.Exec(in.ctx, `VACUUM ANALYZE`))
+	rate := 0.0
+	for _, clients := range call.clients {
+		with := fmt.Sprintf(", %d callers", clients)
+		reached := in.alternate(call.name+with, call.http+with,
+			func() measured { return in.flood(in.erp, clients, call.operation, length) },
+			func() measured {
+				// Otherwise starting the workflows of the last round would slow the baseline down.
+				in.awaitIdle(time.Hour, "worker", "temporal")
+				return in.flood(f.tenant, clients, call.operation, length)
+			})
+		if clients == callers {
+			rate = reached
 		}
 	}
-	in.addSeries(call.http, overHTTP)
-	in.compareSeries(call.name, ours, overHTTP, call.http)
-	in.addCPU(call.name, ours...)
 	if call.raw != "" {
-		in.addSeries(call.raw, raw)
-		in.compareSeries(call.name+" (same figure)", ours, raw, call.raw)
-	}
-	if call.manyCallers {
-		with := fmt.Sprintf(", %d callers", manyCallers)
-		in.addSeries(call.http+with, crowded)
-		in.compareSeries(call.name+with, oursCrowded, crowded, call.http+with)
-		in.addCPU(call.name+with, oursCrowded...)
+		in.alternate(call.name+", next to raw", call.raw,
+			func() measured { return in.flood(in.erp, callers, call.operation, length) },
+			func() measured {
+				in.awaitIdle(time.Hour, "worker", "temporal")
+				return in.sideBySide(length, f.raw(call.operation))
+			})
 	}
 	in.profiled(call.name, func() { in.flood(in.erp, callers, call.operation, profileFor+time.Second) })
-	n, half := max(20, int(30*in.load.Seconds())), median(ours.rates())/2
+	n := max(20, int(30*in.load.Seconds()))
 	baseline := "baseline: " + call.name + " over HTTP, alone"
 	in.addWaits(baseline, f.tenant.alone(call.operation, n), "")
 	in.addWaits(call.name+": alone", in.erp.alone(call.operation, n), baseline)
-	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", call.name, half), in.erp.busy(call.operation, half, in.load/2, 0), "")
+	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", call.name, rate/2), in.erp.busy(call.operation, rate/2, in.load/2, 0), "")
 }
 
 // sideBySide runs do in 32 goroutines for the given time.
@@ -115,7 +107,7 @@ func benchCosts(b *bench) {
 // servers use at rest.
 func (in *installation) benchCost(what string, op operation, rate float64) {
 	in.awaitWorkflows()
-	rest := in.measure(func() int { time.Sleep(in.load); return 0 })
+	rest := in.measure(func() int { sleep(in.load); return 0 })
 	made := in.measure(func() int {
 		n := len(in.erp.busy(op, rate, in.load, 0))
 		in.awaitWorkflows()

@@ -2,8 +2,6 @@ package main
 
 import (
 	_ "embed"
-	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
@@ -110,33 +108,25 @@ var consolePagesFile string
 // consolePages returns the pages of the file, of records that were found.
 func consolePages(found map[string]any, now time.Time) (pages []consolePage) {
 	at := func(ago time.Duration) string { return url.QueryEscape(now.Add(-ago).Format("2006-01-02T15:04")) }
-	values := map[string]any{"hour": "from=" + at(10*day) + "&to=" + at(10*day-time.Hour), "node": "{{node}}"}
-	maps.Copy(values, consoleIDs)
-	maps.Copy(values, found)
-	var text strings.Builder
-	check(template.Must(template.New("pages").Option("missingkey=error").Parse(consolePagesFile)).Execute(&text, values))
-	for line := range strings.Lines(text.String()) {
-		column := strings.Split(strings.TrimSpace(line), " | ")
-		if len(column) < 3 {
-			continue // a comment
-		}
-		page := consolePage{name: column[2], kind: column[1]}
-		if len(column) > 3 {
-			page.path = column[3]
-		}
-		add := func(prefix, person, node string) {
-			pages = append(pages, consolePage{prefix + page.name, page.kind, strings.ReplaceAll(page.path, "{{node}}", node), person})
-		}
-		if column[0] == "teams" {
-			add("all teams: ", "member", "")
-		} else {
-			add("", "admin", consoleIDs["building"].(string))
-		}
-		if column[0] == "each" {
-			add("few nodes: ", "few", consoleIDs["room"].(string))
-			add("one node: ", "one", consoleIDs["room"].(string))
+	file := template.Must(template.New("pages").Option("missingkey=error").Parse(consolePagesFile))
+	// read adds the pages of the kind of person in the file, opened by a person, of a node.
+	read := func(kind, prefix, person string, node any) {
+		values := map[string]any{"hour": "from=" + at(10*day) + "&to=" + at(10*day-time.Hour), "node": node}
+		maps.Copy(values, consoleIDs)
+		maps.Copy(values, found)
+		var text strings.Builder
+		check(file.Execute(&text, values))
+		for line := range strings.Lines(text.String()) {
+			if column := strings.Split(strings.TrimSuffix(line, "\n"), " | "); column[0] == kind {
+				pages = append(pages, consolePage{prefix + column[2], column[1], column[3], person})
+			}
 		}
 	}
+	read("admin", "", "admin", consoleIDs["building"])
+	read("each", "", "admin", consoleIDs["building"])
+	read("each", "few nodes: ", "few", consoleIDs["room"])
+	read("each", "one node: ", "one", consoleIDs["room"])
+	read("teams", "all teams: ", "member", consoleIDs["room"])
 	return pages
 }
 
@@ -147,17 +137,17 @@ func (in *installation) benchPage(page consolePage) {
 		times, warm = 2, 1
 	}
 	token := benchSession(page.person)
-	request := func(times int) (took waits) {
+	open := func(times int) (took waits) {
 		for range times {
 			took = append(took, in.firstByte(page.path, token))
 		}
 		return took
 	}
-	request(warm)
+	open(warm)
 	var slowest []float64
 	requests := in.measure(func() int {
 		for range rounds {
-			slowest = append(slowest, milliseconds(request(times).percentile(95)))
+			slowest = append(slowest, milliseconds(open(times).percentile(95)))
 		}
 		return times * rounds
 	})
@@ -167,18 +157,11 @@ func (in *installation) benchPage(page consolePage) {
 
 // firstByte requests a page of the console and returns the time to its first byte.
 func (in *installation) firstByte(path, token string) (took time.Duration) {
-	var started time.Time
-	ctx := httptrace.WithClientTrace(in.ctx, &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(started) }})
-	request := must(http.NewRequestWithContext(ctx, http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/console"+path, http.NoBody))
-	request.Header.Set("Accept-Encoding", "gzip")
-	request.Header.Set("Cookie", "session="+token)
-	started = time.Now()
-	response, err := http.DefaultTransport.RoundTrip(request) // follows no redirects
-	check(err)
-	defer response.Body.Close()
-	must(io.Copy(io.Discard, response.Body))
-	if response.StatusCode != http.StatusOK {
-		check(fmt.Errorf("GET %s returned %d after %.0f ms", path, response.StatusCode, milliseconds(took)))
-	}
+	r := request(http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+path, nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	r.Header.Set("Cookie", "session="+token)
+	started := time.Now()
+	trace := &httptrace.ClientTrace{GotFirstResponseByte: func() { took = time.Since(started) }}
+	must(fetch(r.WithContext(httptrace.WithClientTrace(in.ctx, trace))))
 	return took
 }

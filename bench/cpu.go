@@ -49,18 +49,12 @@ func (in *installation) measure(load func() int) measured {
 // rate returns the operations per second.
 func (m measured) rate() float64 { return float64(m.n) / m.took.Seconds() }
 
-// series are rounds of the same load.
-type series []measured
-
-// rates returns the operations per second of each round.
-func (s series) rates() []float64 { return each(s, measured.rate) }
-
 // awaitIdle waits until the processes use less than a tenth of a CPU, at most for the given time.
 func (in *installation) awaitIdle(limit time.Duration, processes ...string) {
 	end := time.Now().Add(limit)
 	for busy := 1.0; busy >= 0.1 && time.Now().Before(end); {
 		before := in.usage()
-		time.Sleep(time.Second)
+		sleep(time.Second)
 		used := in.usage().since(before)
 		busy = 0
 		for _, process := range processes {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -135,7 +133,7 @@ func (in *installation) atRate(rate float64) waits {
 // interval.
 func (in *installation) pause() {
 	const shortest, step, steps = 50 * time.Millisecond, 3700 * time.Microsecond, 13
-	time.Sleep(shortest + time.Duration(in.erp.calls.Load()%steps)*step)
+	sleep(shortest + time.Duration(in.erp.calls.Load()%steps)*step)
 }
 
 // awaitAddressIdle waits until the first address's workflow is asleep: it has no dispatch
@@ -168,15 +166,11 @@ func (in *installation) benchDrain() {
 func (in *installation) benchDrainOfTable() {
 	// As large as a work order's event.
 	event := []byte(`{"id":"evt_00000000000000000000000000","data":{"filler":"` + strings.Repeat("x", 800) + `"}}`)
-	transport := &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}
-	defer transport.CloseIdleConnections()
 	signer := must(webhook.NewSigner(in.secret))
 	post := func(body []byte) {
-		r := must(http.NewRequestWithContext(in.ctx, http.MethodPost, in.receiver.server.URL, bytes.NewReader(body)))
+		r := request(http.MethodPost, in.receiver.server.URL, body)
 		r.Header = signer.Header("evt_00000000000000000000000000", "work_order.updated", time.Now(), body)
-		response := must(transport.RoundTrip(r))
-		must(io.Copy(io.Discard, response.Body))
-		check(response.Body.Close())
+		must(fetch(r))
 	}
 	rows := int(20_000 * in.load.Seconds() / 2)
 	in.exec(`CREATE TABLE baseline_queue (id bigint PRIMARY KEY, body bytea NOT NULL, sent_at timestamptz)`)

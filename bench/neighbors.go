@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"sync"
@@ -79,8 +78,8 @@ func inTurn(name string, all ...operation) operation {
 	return operation{name, func(t *tenant, c *caller) error { return all[turns.Add(1)%int64(len(all))].call(t, c) }}
 }
 
-// hostileClient is this program's argument, and the name of the process, as a hostile client; another
-// argument names the file with its job.
+// hostileClient is this program's argument, and the name of the process, as a hostile client; then
+// comes its job.
 const hostileClient = "hostile"
 
 // hostileJob is what a hostile client does: the load of a pattern as each of the neighbors.
@@ -99,11 +98,10 @@ func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func(
 		beside.Go(func() { p.beside(in, by[0], stopped) })
 	}
 	if p.load != nil {
-		path := filepath.Join(in.dir, "job.json")
-		check(os.WriteFile(path, must(json.Marshal(hostileJob{p.name, by})), 0o600))
-		in.start(hostileClient, nil, must(os.Executable()), hostileClient, path)
+		job := must(json.Marshal(hostileJob{p.name, by}))
+		in.start(hostileClient, nil, must(os.Executable()), hostileClient, string(job))
 	}
-	time.Sleep(time.Second) // to start and to connect
+	sleep(time.Second) // to start and to connect
 	return func() {
 		close(stopped)
 		in.stop(hostileClient)
@@ -111,10 +109,10 @@ func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func(
 	}
 }
 
-// serveHostileClient does the job in the file.
-func serveHostileClient(path string) {
+// serveHostileClient does the job.
+func serveHostileClient(described string) {
 	var job hostileJob
-	check(json.Unmarshal(must(os.ReadFile(path)), &job))
+	check(json.Unmarshal([]byte(described), &job))
 	patterns := hostilePatterns()
 	at := slices.IndexFunc(patterns, func(p hostilePattern) bool { return p.name == job.Pattern })
 	if at < 0 {

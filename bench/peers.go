@@ -40,19 +40,14 @@ func peerCall(method, path, body string) func(*tenant, *caller) error {
 // comparePeer measures calls of the peer and of the product alternately, without a worker.
 func (in *installation) comparePeer(op operation, method, target, body string) {
 	at := must(url.Parse(target))
-	theirs := operation{op.name, peerCall(method, at.RequestURI(), body)}
-	peer, length := &tenant{Address: at.Host}, in.load/rounds
+	peer, theirs := &tenant{Address: at.Host}, operation{op.name, peerCall(method, at.RequestURI(), body)}
+	length := in.load / rounds
 	for _, clients := range []int{1, callers, manyCallers} {
-		var of, ours series
-		for round := range rounds + 1 { // the first warms up
-			there, here := in.flood(peer, clients, theirs, length), in.flood(in.erp, clients, op, length)
-			if round > 0 {
-				of, ours = append(of, there), append(ours, here)
-			}
-		}
+		in.flood(peer, clients, theirs, length) // warms up
+		in.flood(in.erp, clients, op, length)
 		name := fmt.Sprintf("%s, %d callers", op.name, clients)
-		in.addSeries(name+" of the peer", of)
-		in.compareSeries(name, ours, of, name+" of the peer")
-		in.addCPU(name, ours...)
+		in.alternate(name, name+" of the peer",
+			func() measured { return in.flood(in.erp, clients, op, length) },
+			func() measured { return in.flood(peer, clients, theirs, length) })
 	}
 }

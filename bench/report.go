@@ -53,19 +53,21 @@ func (r *report) compare(name string, value float64, unit, to string) {
 	r.put(f)
 }
 
-// addSeries adds the median rate and the CPU time.
-func (r *report) addSeries(name string, s series) {
-	r.add(name, median(s.rates()), "/s")
-	r.addCPU(name, s...)
-}
-
-// compareSeries adds the median rate with its median ratio to a baseline that alternated with it.
-func (r *report) compareSeries(name string, s, baseline series, to string) {
-	ratios := s.rates()
-	for i, rate := range baseline.rates() {
-		ratios[i] /= rate
+// alternate measures ours and a baseline in turn, and adds the median rates and the CPU time of both.
+// It returns the rate of ours.
+func (in *installation) alternate(name, baseline string, ours, theirs func() measured) float64 {
+	var with, of [rounds]measured
+	var ratios [rounds]float64
+	for round := range rounds {
+		of[round], with[round] = theirs(), ours()
+		ratios[round] = with[round].rate() / of[round].rate()
 	}
-	r.put(figure{name, median(s.rates()), "/s", median(ratios), to})
+	rate := median(each(with[:], measured.rate))
+	in.add(baseline, median(each(of[:], measured.rate)), "/s")
+	in.addCPU(baseline, of[:]...)
+	in.put(figure{name, rate, "/s", median(ratios[:]), baseline})
+	in.addCPU(name, with[:]...)
+	return rate
 }
 
 // addCPU adds each process's seconds per thousand operations, and their sum.
@@ -125,16 +127,15 @@ func describe() string {
 	defer temporal.Close()
 	system := must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}))
 	return fmt.Sprintf("%d cores, %s, %s %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
-		runtime.NumCPU(), firstLine("grep", "MemTotal", "/proc/meminfo"), firstLine("uname", "-sr"), runtime.GOARCH,
-		runtime.Version(), postgres, system.GetServerVersion(), firstLine("git", "describe", "--always", "--dirty"), firstLine("cat", "/proc/loadavg"))
+		runtime.NumCPU(), printed("grep", "MemTotal", "/proc/meminfo"), printed("uname", "-sr"), runtime.GOARCH,
+		runtime.Version(), postgres, system.GetServerVersion(), printed("git", "describe", "--always", "--dirty"), printed("cat", "/proc/loadavg"))
 }
 
-// firstLine returns what the command prints, "unknown" if it fails.
-func firstLine(name string, args ...string) string {
-	text, err := exec.Command(name, args...).Output()
+// printed returns what the command prints, "unknown" if it fails.
+func printed(name string, args ...string) string {
+	text, err := exec.CommandContext(context.Background(), name, args...).Output()
 	if err != nil {
 		return "unknown"
 	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return line
+	return strings.Join(strings.Fields(string(text)), " ")
 }
