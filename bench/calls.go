@@ -7,23 +7,23 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// baselineChange has a constant because deliveries are compared with it too.
-const baselineChange = "baseline: change, raw transaction of its rows"
-
-// measuredCall is an operation with its baselines.
-type measuredCall struct {
-	operation
-	// http is the baseline over HTTP; raw is the bare transaction, "" for reads.
-	http, raw string
-	// clients are the numbers of callers.
-	clients []int
+// rawBaseline names the transaction of a call without HTTP. Deliveries are compared with that of changes
+// too.
+func rawBaseline(of operation) string {
+	return "baseline: " + of.name + ", raw transaction of its rows"
 }
 
-var measuredCalls = []measuredCall{
-	{readOne, "baseline: read, bare Gin and one pgx read", "", []int{callers, manyCallers}},
-	{listPage, "baseline: list page of 50, bare Gin and one pgx read", "", []int{callers}},
-	{patchOne, "baseline: change, bare Gin and its transaction", baselineChange, []int{callers}},
-	{createOne, "baseline: create, bare Gin and its transaction", "baseline: create, raw transaction of its rows", []int{callers, manyCallers}},
+// measuredCalls have baselines over HTTP, and writes have a raw transaction, too. clients are the numbers
+// of callers.
+var measuredCalls = []struct {
+	operation
+	raw     bool
+	clients []int
+}{
+	{readOne, false, []int{callers, manyCallers}},
+	{listPage, false, []int{callers}},
+	{patchOne, true, []int{callers}},
+	{createOne, true, []int{callers, manyCallers}},
 }
 
 // benchCalls measures single calls and their baselines, while a worker does what follows from them.
@@ -42,7 +42,7 @@ func benchCalls(b *bench) {
 	in.awaitWorkflows() // otherwise they would start during the first calls
 	for _, call := range measuredCalls {
 		if named(b.options.calls, call.name) {
-			in.benchCall(f, call)
+			in.benchCall(f, call.operation, call.raw, call.clients)
 		}
 	}
 	in.addMemory("peak", func(s procfs.ProcStatus) uint64 { return s.VmHWM })
@@ -50,41 +50,41 @@ func benchCalls(b *bench) {
 
 // benchCall measures the calls per second, alternating with the baselines, and the
 // latency of a call alone and at half that rate.
-func (in *installation) benchCall(f baselines, call measuredCall) {
+func (in *installation) benchCall(f baselines, op operation, raw bool, clients []int) {
 	length := in.load / 2 / rounds
-	in.flood(f.tenant, manyCallers, call.operation, length/2) // opens connections and makes plans
-	in.flood(in.erp, manyCallers, call.operation, length/2)
+	in.flood(f.tenant, manyCallers, op, length/2) // opens connections and makes plans
+	in.flood(in.erp, manyCallers, op, length/2)
 	// Leaves the tables as autovacuum keeps them: the plans depend on their statistics.
 	in.exec(`VACUUM ANALYZE`)
 	must(f.pool.Exec(in.ctx, `VACUUM ANALYZE`))
 	rate := 0.0
-	for _, clients := range call.clients {
-		with := fmt.Sprintf(", %d callers", clients)
-		reached := in.alternate(call.name+with, call.http+with,
-			func() measured { return in.flood(in.erp, clients, call.operation, length) },
+	for _, n := range clients {
+		with := fmt.Sprintf(", %d callers", n)
+		reached := in.alternate(op.name+with, "baseline: "+op.name+" over HTTP"+with,
+			func() measured { return in.flood(in.erp, n, op, length) },
 			func() measured {
 				// Otherwise starting the workflows of the last round would slow the baseline down.
 				in.awaitIdle(time.Hour, "worker", "temporal")
-				return in.flood(f.tenant, clients, call.operation, length)
+				return in.flood(f.tenant, n, op, length)
 			})
-		if clients == callers {
+		if n == callers {
 			rate = reached
 		}
 	}
-	if call.raw != "" {
-		in.alternate(call.name+", next to raw", call.raw,
-			func() measured { return in.flood(in.erp, callers, call.operation, length) },
+	if raw {
+		in.alternate(op.name+", next to raw", rawBaseline(op),
+			func() measured { return in.flood(in.erp, callers, op, length) },
 			func() measured {
 				in.awaitIdle(time.Hour, "worker", "temporal")
-				return in.sideBySide(length, f.raw(call.operation))
+				return in.sideBySide(length, f.raw(op))
 			})
 	}
-	in.profiled(call.name, func() { in.flood(in.erp, callers, call.operation, profileFor+time.Second) })
-	n := max(20, int(30*in.load.Seconds()))
-	baseline := "baseline: " + call.name + " over HTTP, alone"
-	in.addWaits(baseline, f.tenant.alone(call.operation, n), "")
-	in.addWaits(call.name+": alone", in.erp.alone(call.operation, n), baseline)
-	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", call.name, rate/2), in.erp.busy(call.operation, rate/2, in.load/2, 0), "")
+	in.profiled(op.name, func() { in.flood(in.erp, callers, op, profileFor+time.Second) })
+	times := max(20, int(30*in.load.Seconds()))
+	baseline := "baseline: " + op.name + " over HTTP, alone"
+	in.addWaits(baseline, f.tenant.alone(op, times), "")
+	in.addWaits(op.name+": alone", in.erp.alone(op, times), baseline)
+	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", op.name, rate/2), in.erp.busy(op, rate/2, in.load/2, 0), "")
 }
 
 // sideBySide runs do in 32 goroutines for the given time.

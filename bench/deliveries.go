@@ -12,6 +12,7 @@ import (
 	"go.temporal.io/sdk/client"
 	sdkworker "go.temporal.io/sdk/worker"
 	"go.temporal.io/sdk/workflow"
+	"golang.org/x/sync/errgroup"
 
 	"millwright/webhook"
 	"millwright/workflows"
@@ -35,7 +36,7 @@ func benchDeliveries(b *bench) {
 	in.startWith(changeSubscription(1))
 	in.benchDrainOfTable()
 	f := in.startBaselines("deliveries_baselines")
-	in.add(baselineChange, in.sideBySide(in.load/2, f.raw(patchOne)).rate(), "/s")
+	in.add(rawBaseline(patchOne), in.sideBySide(in.load/2, f.raw(patchOne)).rate(), "/s")
 	in.stop(baselineServer)
 	in.benchBareWorkflows()
 	started := time.Now()
@@ -78,7 +79,7 @@ func (in *installation) benchChanges(addresses int) float64 {
 	in.exec(`VACUUM ANALYZE`)
 	in.deliver(addresses, in.load/5)
 	m := in.deliver(addresses, in.load)
-	in.compare(what+": from first call to last delivery", m.rate(), "/s", baselineChange)
+	in.compare(what+": from first call to last delivery", m.rate(), "/s", rawBaseline(patchOne))
 	in.addCPU(what, m)
 	in.profiled(fmt.Sprintf("changes-%d", addresses), func() { in.deliver(addresses, profileFor+time.Second) })
 	return m.rate()
@@ -184,20 +185,12 @@ func (in *installation) benchDrainOfTable() {
 			}
 			claimed := must(in.pool.Query(in.ctx, `SELECT id, body FROM baseline_queue WHERE sent_at IS NULL ORDER BY id LIMIT 100`))
 			due := must(pgx.CollectRows(claimed, pgx.RowToStructByPos[row]))
-			left := make(chan row, len(due))
+			var posting errgroup.Group
+			posting.SetLimit(callers)
 			for _, d := range due {
-				left <- d
+				posting.Go(func() error { post(d.Body); return nil })
 			}
-			close(left)
-			var posting sync.WaitGroup
-			for range callers {
-				posting.Go(func() {
-					for d := range left {
-						post(d.Body)
-					}
-				})
-			}
-			posting.Wait()
+			check(posting.Wait())
 			in.exec(`UPDATE baseline_queue SET sent_at = now() WHERE id = ANY ($1)`, each(due, func(d row) int64 { return d.ID }))
 			sent += len(due)
 		}

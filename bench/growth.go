@@ -35,12 +35,12 @@ func benchGrowth(b *bench) {
 		grown := changeSubscription(1)
 		grown.Integrations = len(visibilities)
 		in.subscribe(grown)
-		in.timed(fmt.Sprintf("%d work orders: created by SQL in", size), func() { in.plantWorkOrders(size) })
+		in.plantWorkOrders(size)
 		kept := b.options.deliveries > 0 && size == b.options.records
 		if kept {
 			in.plantKept()
 		}
-		in.benchVacuum(fmt.Sprintf("of %d new work orders", size))
+		in.timed(atSize("VACUUM ANALYZE", size), func() { in.exec(`VACUUM ANALYZE`) })
 		if kept {
 			in.benchSizes()
 		}
@@ -50,7 +50,6 @@ func benchGrowth(b *bench) {
 		if kept {
 			in.benchDump()
 			in.benchRemoval(changes / 5)
-			in.benchVacuum("after the removal")
 		}
 		in.close()
 	}
@@ -102,11 +101,6 @@ func (in *installation) benchLists(size int) {
 	}
 }
 
-// benchVacuum measures a vacuum of everything.
-func (in *installation) benchVacuum(when string) {
-	in.timed("VACUUM ANALYZE "+when, func() { in.exec(`VACUUM ANALYZE`) })
-}
-
 // timed reports the duration of the work.
 func (in *installation) timed(what string, work func()) {
 	started := time.Now()
@@ -123,12 +117,10 @@ func (in *installation) plantKept() {
 	expiry := now.Add(-models.EventRetention)
 	midnight := expiry.Truncate(day)
 	in.makePartitions(midnight.Add(-day), now)
-	in.timed("deliveries: created by SQL in", func() {
-		in.bulkLoad([]string{"events", "deliveries"}, func() {
-			// A few hours short of the retention: none of them expires during the measurement.
-			in.plantDeliveries(in.options.deliveries, expiry.Add(6*time.Hour), now)
-			in.plantDeliveries(in.options.expired, midnight.Add(-day), midnight.Add(-time.Minute))
-		})
+	in.bulkLoad([]string{"events", "deliveries"}, func() {
+		// A few hours short of the retention: none of them expires during the measurement.
+		in.plantDeliveries(in.options.deliveries, expiry.Add(6*time.Hour), now)
+		in.plantDeliveries(in.options.expired, midnight.Add(-day), midnight.Add(-time.Minute))
 	})
 }
 

@@ -14,15 +14,8 @@ import (
 	"millwright/service/store"
 )
 
-// The size of the hostile patterns.
+// The calls in a minute of the plans that are sold.
 const (
-	hostilePairs    = 150
-	hostileCreators = 512
-	hostileCallers  = 64
-	hostileReaders  = 8
-	hostileParsers  = 32
-	hostileSockets  = 40
-	// smallPlan and largePlan are the calls in a minute of the plans that are sold.
 	smallPlan = 600
 	largePlan = 6000
 )
@@ -34,13 +27,9 @@ const (
 	small      = "small"
 	large      = "large"
 	subscribed = "subscribed" // its changes go to a hundred addresses
-	crowded    = "crowded"    // has many people
+	crowded    = "crowded"    // has 20,000 people
 	busy       = "busy"
-	busyOnes   = 10
 )
-
-// crowd is the number of people of the crowded organization.
-const crowd = 20_000
 
 // hostilePattern is what neighbors do next to the quiet organization.
 type hostilePattern struct {
@@ -58,33 +47,33 @@ type hostileLoad func(n *tenant)
 // hostilePatterns are all patterns. The first sends no calls: its ratios show the noise.
 func hostilePatterns() []hostilePattern {
 	costly := `{"question_id":"q","value":[` + strings.Repeat("1,", 99) + `1]}`
-	allBusy := make([]string, busyOnes)
-	for n := range allBusy {
-		allBusy[n] = fmt.Sprint(busy, n)
+	none, few, one := []string{stranger}, []string{small}, []string{large}
+	var allBusy []string
+	for n := range 10 {
+		allBusy = append(allBusy, fmt.Sprint(busy, n))
 	}
-	none, one, few := []string{stranger}, []string{large}, []string{small}
 	patterns := []hostilePattern{
 		{"no neighbor (noise)", none, nil, nil},
-		{fmt.Sprintf("%d creations of %d callers at once", smallPlan, hostileCreators), few, burst(hostileCreators, createOne.call), nil},
-		{fmt.Sprintf("%d creations of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, createOne.call), nil},
-		{fmt.Sprintf("%d reads of %d callers at once", largePlan, hostileCreators), one, burst(hostileCreators, readOne.call), nil},
-		{fmt.Sprintf("%d organizations with %d creations of %d callers each at once", busyOnes, largePlan, callers), allBusy, burst(callers, createOne.call), nil},
-		{fmt.Sprintf("%d changes at once that go to 100 addresses each", largePlan), []string{subscribed}, burst(hostileCallers, patchOne.call), nil},
-		{fmt.Sprintf("%d creations that each wait for a locked node", largePlan), one, burst(hostileCallers, createOne.call), lockNode},
-		{fmt.Sprintf("%d POST /issues in pairs with one external_id", largePlan), one, createPairs, nil},
-		{fmt.Sprintf("%d callers with slow reads", hostileReaders), one, burst(hostileReaders, slowRead), nil},
-		{fmt.Sprintf("%d callers with 340,000 invalid answers each", hostileReaders), one, burst(hostileReaders, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
-		{fmt.Sprintf("%d callers with bodies that take long to parse", hostileParsers), one, burst(hostileParsers, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
-		{fmt.Sprintf("%d sessions of the console", hostileCallers), one, calls(hostileCallers, openPage), nil},
-		{fmt.Sprintf("%d people at the sign-in with wrong passwords", hostileCallers), none, calls(hostileCallers, guessPassword, http.StatusUnauthorized), nil},
-		{fmt.Sprintf("%d tabs of a person who comments", hostileCallers), one, calls(hostileCallers, comment), nil},
-		{fmt.Sprintf("%d tabs of a person with forms of %d KiB", hostileCallers, largeForm>>10), one, calls(hostileCallers, sendLarge("/account"), http.StatusUnprocessableEntity), nil},
-		{fmt.Sprintf("%d people at the sign-in with forms of %d KiB", hostileCallers, largeForm>>10), none, calls(hostileCallers, sendLarge("/sign-in"), http.StatusUnauthorized), nil},
-		{fmt.Sprintf("%d tabs that search %d people", hostileCallers, crowd), []string{crowded}, calls(hostileCallers, searchPeople), nil},
-		{fmt.Sprintf("%d forms of which a byte comes each three seconds", hostileSockets), one, calls(hostileSockets, sendSlowly), nil},
+		{"600 creations of 512 callers at once", few, burst(512, createOne.call), nil},
+		{"6000 creations of 512 callers at once", one, burst(512, createOne.call), nil},
+		{"6000 reads of 512 callers at once", one, burst(512, readOne.call), nil},
+		{"10 organizations with 6000 creations of 32 callers each at once", allBusy, burst(32, createOne.call), nil},
+		{"6000 changes at once that go to 100 addresses each", []string{subscribed}, burst(64, patchOne.call), nil},
+		{"6000 creations that each wait for a locked node", one, burst(64, createOne.call), lockNode},
+		{"6000 POST /issues in pairs with one external_id", one, createPairs, nil},
+		{"8 callers with slow reads", one, burst(8, slowRead), nil},
+		{"8 callers with 340,000 invalid answers each", one, burst(8, answersOf(`{}`, 340_000), http.StatusRequestEntityTooLarge), nil},
+		{"32 callers with bodies that take long to parse", one, burst(32, answersOf(costly, 1_000), http.StatusUnprocessableEntity), nil},
+		{"64 sessions of the console", one, calls(64, openPage), nil},
+		{"64 people at the sign-in with wrong passwords", none, calls(64, guessPassword, http.StatusUnauthorized), nil},
+		{"64 tabs of a person who comments", one, calls(64, comment), nil},
+		{"64 tabs of a person with forms of 255 KiB", one, calls(64, sendLarge("/account"), http.StatusUnprocessableEntity), nil},
+		{"64 people at the sign-in with forms of 255 KiB", none, calls(64, sendLarge("/sign-in"), http.StatusUnauthorized), nil},
+		{"64 tabs that search 20000 people", []string{crowded}, calls(64, searchPeople), nil},
+		{"40 forms of which a byte comes each three seconds", one, calls(40, sendSlowly), nil},
 		{"imports", none, nil, importAgain},
-		{"calls over the limit", []string{limited}, calls(hostileCallers, reading("/work-orders?limit=1")), nil},
-		{"calls without a token", none, calls(hostileCallers, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
+		{"calls over the limit", []string{limited}, calls(64, reading("/work-orders?limit=1")), nil},
+		{"calls without a token", none, calls(64, reading("/nothing"), http.StatusUnauthorized, http.StatusNotFound), nil},
 	}
 	for i := range patterns {
 		patterns[i].name = "next to " + patterns[i].name
@@ -116,12 +105,11 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 			}
 			ids := in.importFile(o)
 			all[key] = &tenant{
-				Address: in.erp.Address, Token: in.tokenOf(o.client(1)), Session: benchSession(key), Node: ids["top"], Form: ids["long"],
+				Address: in.erp.Address, Token: in.tokenOf(o.client(1)), Session: in.newSession(key, o.Email()), Node: ids["top"], Form: ids["long"],
 			}
 			all[key].createWorkOrders(workOrders)
-			in.addSession(all[key].Session, o.Email())
 			if key == crowded {
-				in.execFile("crowd.sql", arguments{"email": o.Email(), "people": crowd}, "")
+				in.execFile("crowd.sql", arguments{"email": o.Email()}, "")
 				check(store.FoldTables(in.ctx, in.pool, "identities", "people"))
 			}
 		}
@@ -232,12 +220,9 @@ func sendSlowly(n *tenant, c *caller) error {
 	return err
 }
 
-// largeForm is the size of a form that is barely accepted.
-const largeForm = 255 << 10
-
-// sendLarge returns a call with a large form of a tenant's person, or of a stranger.
+// sendLarge returns a call with a form, of a tenant's person or of a stranger, that is barely accepted.
 func sendLarge(path string) func(*tenant, *caller) error {
-	form := "name=Ann&time_zone=" + strings.Repeat("x", largeForm)
+	form := "name=Ann&time_zone=" + strings.Repeat("x", 255<<10)
 	return func(n *tenant, c *caller) error { return c.form(path, n.Session, form) }
 }
 
@@ -245,7 +230,7 @@ func sendLarge(path string) func(*tenant, *caller) error {
 // one is rejected.
 func createPairs(n *tenant) {
 	references := make(chan string) // from one of a pair to the other
-	burst(2*hostilePairs, func(n *tenant, c *caller) error {
+	burst(300, func(n *tenant, c *caller) error {
 		reference := rand.Text()
 		select {
 		case references <- reference:

@@ -96,16 +96,13 @@ func (in *installation) tokenOf(clientID string) string {
 	return must(c.token(clientID))
 }
 
-// benchSession returns the token of a session with a MAC of the installation's keys. After the ~ it
-// names its person, who the session's row shows.
-func benchSession(name string) string {
-	return must(store.NewVault(sealingKeys)).SessionToken(name + "~" + name)
-}
-
-// addSession adds the session with the token, of the person with the id or e-mail address.
-func (in *installation) addSession(token, person string) {
+// newSession returns the token of a new session of the person with the id or e-mail address, with a MAC of
+// the installation's keys. After the ~ it names its person, who the session's row shows.
+func (in *installation) newSession(name, person string) (token string) {
+	token = must(store.NewVault(sealingKeys)).SessionToken(name + "~" + name)
 	hash := sha256.Sum256([]byte(token))
 	in.exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
 		SELECT $1, 'ses_' || $2, id, 'password', now(), now(), '127.0.0.1', 'bench', now(), now() + interval '1 day'
 		FROM people WHERE id = $3 OR email = $3`, hash[:], hex.EncodeToString(hash[:13]), person)
+	return token
 }
