@@ -29,15 +29,15 @@ type baselines struct {
 
 // startBaselines creates the database and starts the server.
 func (in *installation) startBaselines(name string) baselines {
-	address := freeAddress()
-	theirs := map[string]string{"DATABASE_URL": in.newDatabase(name), "MILLWRIGHT_ADDR": address}
-	in.run(theirs, "migrate")
-	in.run(theirs, "import", in.fileOf(changeSubscription(1)))
-	f := baselines{openRows(theirs["DATABASE_URL"]), &tenant{Address: address}}
+	database, address := in.newDatabase(name), freeAddress()
+	own := []string{"DATABASE_URL=" + database, "MILLWRIGHT_ADDR=" + address}
+	in.run(own, "migrate")
+	in.run(own, "import", in.fileOf(changeSubscription(1)))
+	f := baselines{openRows(database), &tenant{Address: address}}
 	for range benchWorkOrders {
 		f.tenant.WorkOrders = append(f.tenant.WorkOrders, f.create("Replace filter").ID)
 	}
-	in.start(baselineServer, theirs, must(os.Executable()), baselineServer)
+	in.start(baselineServer, own, must(os.Executable()), baselineServer)
 	await(10*time.Millisecond, func() bool {
 		c := newCaller(address, "")
 		defer c.close()

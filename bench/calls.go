@@ -33,8 +33,8 @@ func benchCalls(b *bench) {
 	subscription := changeSubscription(1)
 	subscription.Events = "work_order.created, work_order.updated"
 	in.subscribe(subscription)
-	in.startAPI(nil)
-	in.startWorker(nil)
+	in.startAPI()
+	in.startWorker()
 	in.awaitIdle(time.Hour, "worker", "temporal")
 	in.addMemory("at rest", func(s procfs.ProcStatus) uint64 { return s.VmRSS })
 	in.erp.createWorkOrders(benchWorkOrders)
@@ -57,19 +57,16 @@ func (in *installation) benchCall(f baselines, op operation, raw bool, clients [
 	// Leaves the tables as autovacuum keeps them: the plans depend on their statistics.
 	in.exec(`VACUUM ANALYZE`)
 	must(f.pool.Exec(in.ctx, `VACUUM ANALYZE`))
-	rate := 0.0
+	var rates []float64
 	for _, n := range clients {
 		with := fmt.Sprintf(", %d callers", n)
-		reached := in.alternate(op.name+with, "baseline: "+op.name+" over HTTP"+with,
+		rates = append(rates, in.alternate(op.name+with, "baseline: "+op.name+" over HTTP"+with,
 			func() measured { return in.flood(in.erp, n, op, length) },
 			func() measured {
 				// Otherwise starting the workflows of the last round would slow the baseline down.
 				in.awaitIdle(time.Hour, "worker", "temporal")
 				return in.flood(f.tenant, n, op, length)
-			})
-		if n == callers {
-			rate = reached
-		}
+			}))
 	}
 	if raw {
 		in.alternate(op.name+", next to raw", rawBaseline(op),
@@ -84,7 +81,8 @@ func (in *installation) benchCall(f baselines, op operation, raw bool, clients [
 	baseline := "baseline: " + op.name + " over HTTP, alone"
 	in.addWaits(baseline, f.tenant.alone(op, times), "")
 	in.addWaits(op.name+": alone", in.erp.alone(op, times), baseline)
-	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", op.name, rate/2), in.erp.busy(op, rate/2, in.load/2, 0), "")
+	half := rates[0] / 2
+	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", op.name, half), in.erp.busy(op, half, in.load/2, 0), "")
 }
 
 // sideBySide runs do in 32 goroutines for the given time.
@@ -98,7 +96,7 @@ func benchCosts(b *bench) {
 	in := b.install("costs")
 	defer in.close()
 	in.startWith(changeSubscription(1))
-	in.startWorker(nil)
+	in.startWorker()
 	in.benchCost("change, 100 a second", patchOne, 100)
 	in.benchCost("creation, 50 a second", createOne, 50)
 }

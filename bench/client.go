@@ -43,9 +43,10 @@ func (c *caller) close() {
 	c.conn = nil
 }
 
-// get makes a call of the API.
-func (c *caller) get(path string) ([]byte, error) {
-	return c.send(http.MethodGet, "/v1"+path, c.bearer, "", http.StatusOK)
+// get makes a call of the API; the response is in body.
+func (c *caller) get(path string) error {
+	_, err := c.send(http.MethodGet, "/v1"+path, c.bearer, "", http.StatusOK)
+	return err
 }
 
 // write makes a call of the API with a new idempotency key.

@@ -24,17 +24,9 @@ const consoleDeliveries = 1_000_000
 // requests, by the kind of page. Files have none: they are only reported.
 var pageAims = map[string]float64{"record": 30, "list": 50, "level": 50, "search": 150, "chart": 250}
 
-// consolePeople open the pages: their ids or e-mail addresses, by the names of their sessions. few and
-// one have permissions on fifty nodes and on one, the member is in every team.
-var consolePeople = map[string]string{
-	"admin":  changeSubscription(1).Email(),
-	"few":    "idn_20000000000000000000000002",
-	"one":    "idn_20000000000000000000000003",
-	"member": "idn_20000000000000000000000001",
-}
-
-// consoleIDs are records whose pages are measured, besides those that plantConsole finds. Everyone has
-// permissions on the room; the work orders are there.
+// consoleIDs are records whose pages are measured, besides those that plantConsole finds, and the people
+// who open them: few and one have permissions on fifty nodes and on one, the member is in every team.
+// Everyone has permissions on the room; the work orders are there.
 var consoleIDs = map[string]any{
 	"building":   "loc_00000000000000000000000001", // of 100, with 200 rooms
 	"room":       "loc_000000000000000000000003e9", // room 1001
@@ -44,9 +36,10 @@ var consoleIDs = map[string]any{
 	"small_team": "idn_30000000000000000000000002",
 	"definition": "def_30000000000000000000000001",
 	"form":       "frm_30000000000000000000000001",
-	"few":        consolePeople["few"],
-	"one":        consolePeople["one"],
-	"member":     consolePeople["member"],
+	"admin":      changeSubscription(1).Email(),
+	"few":        "idn_20000000000000000000000002",
+	"one":        "idn_20000000000000000000000003",
+	"member":     "idn_20000000000000000000000001",
 }
 
 // benchConsole measures the pages of the console with a big customer's rows.
@@ -59,11 +52,11 @@ func benchConsole(b *bench) {
 	in.plantWorkOrders(b.options.records)
 	found := in.plantConsole()
 	in.exec(`VACUUM ANALYZE`)
-	in.startAPI(nil)
+	in.startAPI()
 	in.exec(`CHECKPOINT`)
 	sessions := map[string]string{}
-	for name, person := range consolePeople {
-		sessions[name] = in.newSession(name, person)
+	for _, name := range []string{"admin", "few", "one", "member"} {
+		sessions[name] = in.newSession(name, consoleIDs[name])
 	}
 	for _, kind := range slices.Sorted(maps.Keys(pageAims)) {
 		in.add("aim: a "+kind, pageAims[kind], "ms")
@@ -154,7 +147,7 @@ func (in *installation) benchPage(page consolePage, token string) {
 
 // firstByte requests a page of the console and returns the time to its first byte.
 func (in *installation) firstByte(path, token string) (took time.Duration) {
-	r := request(http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+path, nil)
+	r := request(http.MethodGet, "http://"+in.address+path, nil)
 	r.Header.Set("Accept-Encoding", "gzip")
 	r.Header.Set("Cookie", "session="+token)
 	started := time.Now()

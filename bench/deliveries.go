@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"strings"
 	"sync"
@@ -25,9 +26,6 @@ const (
 	baselineWorkflows = "baseline: Temporal workflow with a local activity, 32 at a time"
 )
 
-// manyAddresses is the number of addresses that an integration may have.
-const manyAddresses = 5
-
 // benchDeliveries measures changes from the call to the receivers. Each load lasts
 // about the given time.
 func benchDeliveries(b *bench) {
@@ -40,15 +38,15 @@ func benchDeliveries(b *bench) {
 	in.stop(baselineServer)
 	in.benchBareWorkflows()
 	started := time.Now()
-	in.startWorker(nil)
+	in.startWorker()
 	in.awaitDirtyRecords()
 	in.compare("workflows of new work orders started", perSecond(benchWorkOrders, started, time.Now()), "/s", baselineWorkflows)
 	in.awaitIdle(time.Hour, "worker", "temporal")
 	rate := in.benchChanges(1)
 	in.benchLatencies(rate / 2)
 	in.benchDrain()
-	in.subscribe(changeSubscription(manyAddresses))
-	in.benchChanges(manyAddresses)
+	in.subscribe(changeSubscription(5)) // as many as an integration may have
+	in.benchChanges(5)
 }
 
 // awaitDirtyRecords waits until the workflows have loaded all records.
@@ -89,12 +87,14 @@ func (in *installation) benchChanges(addresses int) float64 {
 // while the address workflow sleeps, and at the given rate.
 func (in *installation) benchLatencies(rate float64) {
 	times := max(3, int(in.load.Seconds()))
-	in.addWaits("response to receiver, idle", in.oneByOne(20*times, in.pause), "")
+	// Random pauses do not coincide with a poller's interval.
+	pause := func() { sleep(50*time.Millisecond + rand.N(50*time.Millisecond)) } //nolint:gosec // no secret
+	in.addWaits("response to receiver, idle", in.oneByOne(20*times, pause), "")
 	in.stop("worker")
-	in.startWorker(map[string]string{"WEBHOOK_IDLE_TIMEOUT": "100ms"}) // goes to sleep sooner; waking is the same
+	in.startWorker("WEBHOOK_IDLE_TIMEOUT=100ms") // goes to sleep sooner; waking is the same
 	in.addWaits("response to receiver, address workflow asleep", in.oneByOne(times, in.awaitAddressIdle), "")
 	in.stop("worker")
-	in.startWorker(nil)
+	in.startWorker()
 	in.awaitIdle(time.Hour, "worker", "temporal")
 	in.deliver(1, in.load/5) // wakes the address workflow
 	in.addWaits(fmt.Sprintf("response to receiver, %.0f changes/s", rate), in.atRate(rate), "")
@@ -130,13 +130,6 @@ func (in *installation) atRate(rate float64) waits {
 	return in.receiver.waits(responded)
 }
 
-// pause waits for 50 to 100 ms, in steps that do not coincide with a poller's
-// interval.
-func (in *installation) pause() {
-	const shortest, step, steps = 50 * time.Millisecond, 3700 * time.Microsecond, 13
-	sleep(shortest + time.Duration(in.erp.calls.Load()%steps)*step)
-}
-
 // awaitAddressIdle waits until the first address's workflow is asleep: it has no dispatch
 // and nothing to do.
 func (in *installation) awaitAddressIdle() {
@@ -154,7 +147,7 @@ func (in *installation) benchDrain() {
 	in.erp.times(pending, func(c *caller) { must(in.erp.patch(c)) })
 	var first, last time.Time
 	draining := in.measure(func() int {
-		in.startWorker(nil)
+		in.startWorker()
 		first, last = in.receiver.await(pending)
 		return pending
 	})

@@ -44,7 +44,7 @@ func benchGrowth(b *bench) {
 		if kept {
 			in.benchSizes()
 		}
-		in.startAPI(nil)
+		in.startAPI()
 		changes := in.benchGrownCalls(size)
 		in.benchLists(size)
 		if kept {
@@ -88,12 +88,12 @@ func (in *installation) benchLists(size int) {
 	for i, sees := range visibilities {
 		t := &tenant{Address: in.erp.Address, Token: in.tokenOf(changeSubscription(1).client(i + 1))}
 		c := newCaller(t.Address, t.Token)
-		body := must(c.get("/work-orders?limit=1&changed_since=" + middleOfChanges))
+		check(c.get("/work-orders?limit=1&changed_since=" + middleOfChanges))
 		c.close()
 		for _, list := range []struct{ name, path string }{
 			{"newest 50", "/work-orders?limit=50"},
 			{"50 open ones", "/work-orders?limit=50&status=open"},
-			{"50 changes", "/work-orders?limit=50&changed_since=" + textAfter(body, `"sync_token":"`)},
+			{"50 changes", "/work-orders?limit=50&changed_since=" + textAfter(c.body.Bytes(), `"sync_token":"`)},
 		} {
 			name := "list: " + list.name + ", sees " + sees
 			in.grownAlone(t, operation{name, reading(list.path)}, name, size)
@@ -111,23 +111,22 @@ func (in *installation) timed(what string, work func()) {
 // day is the time of a partition, which is removed as a whole.
 const day = 24 * time.Hour
 
-// plantKept creates the deliveries that are kept and those that have expired.
+// plantKept creates the deliveries that are kept and those that have expired: each event has one to
+// each integration's address.
 func (in *installation) plantKept() {
+	plant := func(deliveries int, from, to time.Time) {
+		in.plant(deliveries/len(visibilities), "deliveries.sql", arguments{
+			"organization": in.organization, "creator": in.integration, "records": in.options.records, "from": from, "to": to,
+		})
+	}
 	now := time.Now()
 	expiry := now.Add(-models.EventRetention)
 	midnight := expiry.Truncate(day)
 	in.makePartitions(midnight.Add(-day), now)
 	in.bulkLoad([]string{"events", "deliveries"}, func() {
 		// A few hours short of the retention: none of them expires during the measurement.
-		in.plantDeliveries(in.options.deliveries, expiry.Add(6*time.Hour), now)
-		in.plantDeliveries(in.options.expired, midnight.Add(-day), midnight.Add(-time.Minute))
-	})
-}
-
-// plantDeliveries creates deliveries: each event has one to each integration's address.
-func (in *installation) plantDeliveries(deliveries int, from, to time.Time) {
-	in.plant(deliveries/len(visibilities), "deliveries.sql", arguments{
-		"organization": in.organization, "creator": in.integration, "records": in.options.records, "from": from, "to": to,
+		plant(in.options.deliveries, expiry.Add(6*time.Hour), now)
+		plant(in.options.expired, midnight.Add(-day), midnight.Add(-time.Minute))
 	})
 }
 
@@ -151,7 +150,7 @@ func (in *installation) benchSizes() {
 func (in *installation) benchDump() {
 	// The fastest compression; the default takes several times as long.
 	cmd := exec.CommandContext(in.ctx, filepath.Join(os.Getenv("POSTGRES_BIN"), "pg_dump"), //nolint:gosec // as devstack sets it
-		"--format=custom", "--compress=1", "--dbname="+in.settings["DATABASE_URL"])
+		"--format=custom", "--compress=1", "--dbname="+in.database)
 	cmd.Stderr = os.Stderr
 	in.timed("pg_dump --compress=1", func() { check(cmd.Run()) })
 }
@@ -163,7 +162,7 @@ func (in *installation) benchRemoval(rate float64) {
 	// Housekeeping removes no partitions while another transaction has the lock.
 	tx := must(in.pool.Begin(in.ctx))
 	must(tx.Exec(in.ctx, `SELECT pg_advisory_xact_lock(hashtextextended('partitions', 0))`))
-	in.startWorker(nil)
+	in.startWorker()
 	change(in.load) // wakes the addresses' workflows
 	before := change(in.load)
 	expired := in.expiredPartitions(true)
@@ -191,8 +190,8 @@ func (in *installation) benchRemoval(rate float64) {
 	in.stop("worker")
 }
 
-// expiredPartitions counts the days of deliveries that have expired and are not dropped: all, or those
-// that are not even detached.
+// expiredPartitions counts the partitions that have expired and are not dropped: all, or those that are
+// not even detached.
 func (in *installation) expiredPartitions(attached bool) (days int) {
 	check(in.pool.QueryRow(in.ctx, `
 		SELECT count(*) FROM partitions.days WHERE of IN ('events', 'deliveries', 'attempts') AND attached >= $1 AND partitions.midnight(day + 1) <= $2`,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -37,8 +38,8 @@ type hostilePattern struct {
 	// neighbors are the keys of those that make the load.
 	neighbors []string
 	load      hostileLoad
-	// beside, if any, is done next to the load until stopped.
-	beside func(in *installation, n *tenant, stopped <-chan struct{})
+	// beside, if any, is done next to the load until the context ends.
+	beside func(ctx context.Context, in *installation, n *tenant)
 }
 
 // hostileLoad is what a neighbor's clients do until their process is stopped.
@@ -125,16 +126,14 @@ var hostileAddress = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
 // many, or cannot serve, are part of the pattern, and so are broken connections; any other status than
 // those allowed is a mistake of the bench.
 func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
+	allowed = append(allowed, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	return func(n *tenant) {
 		n.call(clients, func() bool { return true }, func(c *caller) {
 			c.from = hostileAddress
 			err := one(n, c)
-			rejected, ok := errors.AsType[*statusError](err)
-			switch {
-			case err == nil || ok && (rejected.tooMany() || rejected.status == http.StatusServiceUnavailable || slices.Contains(allowed, rejected.status)):
-			case ok:
+			if rejected, ok := errors.AsType[*statusError](err); ok && !slices.Contains(allowed, rejected.status) {
 				check(err)
-			default:
+			} else if err != nil && !ok {
 				sleep(10 * time.Millisecond)
 			}
 		})
@@ -146,27 +145,22 @@ func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 func burst(clients int, one func(*tenant, *caller) error, allowed ...int) hostileLoad {
 	return calls(clients, func(n *tenant, c *caller) error {
 		err := one(n, c)
-		if rejected, ok := errors.AsType[*statusError](err); ok && rejected.tooMany() {
+		if rejected, ok := errors.AsType[*statusError](err); ok && rejected.status == http.StatusTooManyRequests {
 			sleepToMinute()
 		}
 		return err
 	}, allowed...)
 }
 
-// tooMany reports whether the calls of a minute are used up.
-func (e *statusError) tooMany() bool { return e.status == http.StatusTooManyRequests }
-
 // sleepToMinute sleeps until plans have new calls.
 func sleepToMinute() { sleep(time.Until(time.Now().Truncate(time.Minute).Add(time.Minute))) }
 
 // slowRead reads a large form and a long page in turn.
 func slowRead(n *tenant, c *caller) error {
-	path := "/forms/" + n.Form
 	if n.calls.Add(1)%2 == 0 {
-		path = "/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z"
+		return c.get("/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z")
 	}
-	_, err := c.get(path)
-	return err
+	return c.get("/forms/" + n.Form)
 }
 
 // answersOf returns a call with an answer many times.
@@ -243,23 +237,18 @@ func createPairs(n *tenant) {
 
 // lockNode holds the row of the neighbor's node as a long transaction would: each of its
 // creations waits for the row until its lock_timeout.
-func lockNode(in *installation, n *tenant, stopped <-chan struct{}) {
+func lockNode(ctx context.Context, in *installation, n *tenant) {
 	tx := must(in.pool.Begin(in.ctx))
 	must(tx.Exec(in.ctx, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, n.Node))
-	<-stopped
+	<-ctx.Done()
 	check(tx.Rollback(in.ctx))
 }
 
 // importAgain imports one organization after the other, each with a long form and 100 addresses.
-func importAgain(in *installation, _ *tenant, stopped <-chan struct{}) {
-	for n := 0; ; n++ {
-		select {
-		case <-stopped:
-			return
-		default:
-			in.importFile(organization{
-				Key: fmt.Sprint("imported", n), Integrations: 20, Addresses: 5, Events: "work_order.updated", CallsPerMinute: largePlan, Questions: 500,
-			})
-		}
+func importAgain(ctx context.Context, in *installation, _ *tenant) {
+	for n := 0; ctx.Err() == nil; n++ {
+		in.importFile(organization{
+			Key: fmt.Sprint("imported", n), Integrations: 20, Addresses: 5, Events: "work_order.updated", CallsPerMinute: largePlan, Questions: 500,
+		})
 	}
 }

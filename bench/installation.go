@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,12 +44,14 @@ type installation struct {
 	*bench
 	ctx context.Context
 	// dir has the logs of the processes, and files to import.
-	dir      string
-	settings map[string]string
-	pool     *pgxpool.Pool
-	temporal client.Client
-	receiver *receiver
-	secret   string
+	dir string
+	// address is the API server's, database the URL, and env the environment of the product's programs.
+	address, database string
+	env               []string
+	pool              *pgxpool.Pool
+	temporal          client.Client
+	receiver          *receiver
+	secret            string
 	// erp is the first integration of the first organization; then come its ids and that of its
 	// first address.
 	erp                                  *tenant
@@ -70,26 +72,27 @@ func (b *bench) install(name string) *installation {
 	in.dir = must(os.MkdirTemp("", "millwright-bench-"))
 	in.secret = must(webhook.GenerateSecret(cryptorand.Reader))
 	in.receiver = listenForDeliveries()
-	database, address := in.newDatabase(name), freeAddress()
-	in.settings = map[string]string{
-		"DATABASE_URL":           database,
-		"TEMPORAL_ADDRESS":       os.Getenv("TEMPORAL_ADDRESS"),
-		"TEMPORAL_NAMESPACE":     "bench-" + strings.ToLower(cryptorand.Text()),
-		"TOKEN_SIGNING_KEYS":     tokenKeys,
-		"SECRET_SEALING_KEYS":    sealingKeys,
-		"MILLWRIGHT_ADDR":        address,
-		"MILLWRIGHT_PUBLIC_URL":  "http://" + address,
-		"WEBHOOK_ALLOW_NETWORKS": "127.0.0.0/8",
-		"WEBHOOK_ALLOW_HTTP":     "true",
+	in.database, in.address = in.newDatabase(name), freeAddress()
+	temporal, namespace := os.Getenv("TEMPORAL_ADDRESS"), "bench-"+strings.ToLower(cryptorand.Text())
+	in.env = []string{
+		"DATABASE_URL=" + in.database,
+		"TEMPORAL_ADDRESS=" + temporal,
+		"TEMPORAL_NAMESPACE=" + namespace,
+		"TOKEN_SIGNING_KEYS=" + tokenKeys,
+		"SECRET_SEALING_KEYS=" + sealingKeys,
+		"MILLWRIGHT_ADDR=" + in.address,
+		"MILLWRIGHT_PUBLIC_URL=http://" + in.address,
+		"WEBHOOK_ALLOW_NETWORKS=127.0.0.0/8",
+		"WEBHOOK_ALLOW_HTTP=true",
 	}
 	in.run(nil, "migrate")
-	in.pool = must(pgxpool.New(in.ctx, database+"&pool_max_conns=40&synchronous_commit=off&maintenance_work_mem=512MB"))
-	in.postgresPID, in.temporalPID = serverAt(must(url.Parse(database)).Host), serverAt(in.settings["TEMPORAL_ADDRESS"])
-	options := client.Options{HostPort: in.settings["TEMPORAL_ADDRESS"], Namespace: in.settings["TEMPORAL_NAMESPACE"], Logger: quiet}
+	in.pool = must(pgxpool.New(in.ctx, in.database+"&pool_max_conns=40&synchronous_commit=off&maintenance_work_mem=512MB"))
+	in.postgresPID, in.temporalPID = serverAt(must(url.Parse(in.database)).Host), serverAt(temporal)
+	options := client.Options{HostPort: temporal, Namespace: namespace, Logger: quiet}
 	namespaces := must(client.NewNamespaceClient(options))
 	defer namespaces.Close()
 	check(namespaces.Register(in.ctx, &workflowservice.RegisterNamespaceRequest{
-		Namespace: options.Namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
+		Namespace: namespace, WorkflowExecutionRetentionPeriod: durationpb.New(24 * time.Hour),
 	}))
 	in.temporal = must(client.NewLazyClient(options))
 	return in
@@ -142,25 +145,16 @@ func (in *installation) exec(sql string, args ...any) {
 	}
 }
 
-// run runs a command of the product to its end and returns its output.
-func (in *installation) run(own map[string]string, args ...string) []byte {
+// run runs a command of the product to its end, with its own settings after the installation's, and
+// returns its output.
+func (in *installation) run(own []string, args ...string) []byte {
 	cmd := exec.CommandContext(in.ctx, in.options.binary, args...)
-	cmd.Env = in.environ(own)
+	cmd.Env = slices.Concat(in.env, own)
 	printed, err := cmd.Output()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 		check(fmt.Errorf("millwright %s: %w: %s", args[0], err, failed.Stderr))
 	}
 	return must(printed, err)
-}
-
-// environ returns the whole environment of the product's programs.
-func (in *installation) environ(own map[string]string) (env []string) {
-	all := maps.Clone(in.settings)
-	maps.Copy(all, own)
-	for name, value := range all {
-		env = append(env, name+"="+value)
-	}
-	return env
 }
 
 // process is a program next to the bench. Its log goes to a file, as in production, so
@@ -174,16 +168,16 @@ type process struct {
 	ended    chan struct{}
 }
 
-// start starts a program, with its own settings added to the installation's. It must not end before
+// start starts a program, with its own settings after the installation's. It must not end before
 // stop.
-func (in *installation) start(name string, own map[string]string, program string, args ...string) *process {
+func (in *installation) start(name string, own []string, program string, args ...string) *process {
 	p := &process{log: filepath.Join(in.dir, name+".log"), profiles: freeAddress(), ended: make(chan struct{})}
 	log := must(os.Create(p.log))
 	defer log.Close()
 	ctx, stopping := context.WithCancel(in.ctx)
 	p.stopping = stopping
 	p.cmd = exec.CommandContext(ctx, program, args...)
-	p.cmd.Env, p.cmd.Stderr = append(in.environ(own), profileSetting+"="+p.profiles), log
+	p.cmd.Env, p.cmd.Stderr = slices.Concat(in.env, own, []string{profileSetting + "=" + p.profiles}), log
 	p.cmd.Cancel = func() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 	p.cmd.WaitDelay = 40 * time.Second
 	check(p.cmd.Start())
@@ -207,20 +201,18 @@ func (in *installation) stop(name string) {
 	}
 }
 
-// startAPI starts the API server, with the settings in own added, waits until it is ready, and gets a
-// token.
-func (in *installation) startAPI(own map[string]string) {
+// startAPI starts the API server with its own settings, waits until it is ready, and gets a token.
+func (in *installation) startAPI(own ...string) {
 	in.start("api", own, in.options.binary, "api")
 	await(10*time.Millisecond, func() bool {
-		_, err := fetch(request(http.MethodGet, in.settings["MILLWRIGHT_PUBLIC_URL"]+"/readyz", nil))
+		_, err := fetch(request(http.MethodGet, "http://"+in.address+"/readyz", nil))
 		return err == nil
 	})
 	in.erp.Token = in.tokenOf(changeSubscription(1).client(1))
 }
 
-// startWorker starts the worker, with the settings in own added, and waits until it
-// runs.
-func (in *installation) startWorker(own map[string]string) {
+// startWorker starts the worker with its own settings, and waits until it runs.
+func (in *installation) startWorker(own ...string) {
 	worker := in.start("worker", own, in.options.binary, "worker")
 	await(10*time.Millisecond, func() bool { return bytes.Contains(must(os.ReadFile(worker.log)), []byte(`"the worker runs"`)) })
 }

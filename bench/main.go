@@ -1,3 +1,11 @@
+// Command bench measures the service on the Postgres of DATABASE_URL and the Temporal of
+// TEMPORAL_ADDRESS. Run it with `make bench`; docs/performance.md explains its figures.
+//
+// Each part (-only selects some) makes its own installation: a database, a Temporal namespace,
+// and api and worker as processes. The bench calls the API, receives the deliveries, and reads
+// CPU time and memory from /proc. Nothing is asserted: figures are for comparison with baselines,
+// the same work without the product. It must not call the service's code: of the product it imports
+// packages for ids, signatures, workflow ids and the tokens of sessions.
 package main
 
 import (
@@ -52,7 +60,7 @@ func main() {
 	case flag.Arg(0) == baselineServer:
 		serveBaselines()
 	case flag.Arg(0) == hostileClient:
-		serveHostileClient(flag.Arg(1))
+		serveHostileClient(flag.Arg(1), flag.Arg(2))
 	default:
 		run(o)
 	}

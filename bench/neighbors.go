@@ -1,8 +1,8 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"slices"
 	"sync"
@@ -30,7 +30,7 @@ func benchNeighbors(b *bench) {
 	in.subscribe(quiet)
 	// Starting the neighbors' workflows would take CPU time long after their calls, so the
 	// API server finds no Temporal. No pattern has as many connections.
-	in.startAPI(map[string]string{"MAX_CONNECTIONS_PER_CLIENT": "600", "TEMPORAL_ADDRESS": freeAddress()})
+	in.startAPI("MAX_CONNECTIONS_PER_CLIENT=600", "TEMPORAL_ADDRESS="+freeAddress())
 	in.erp.createWorkOrders(benchWorkOrders)
 	in.erp.Session = in.newSession(quiet.Key, quiet.Email())
 	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
@@ -74,49 +74,41 @@ func inTurn(name string, all ...operation) operation {
 	return operation{name, func(t *tenant, c *caller) error { return all[turns.Add(1)%int64(len(all))].call(t, c) }}
 }
 
-// hostileClient is this program's argument, and the name of the process, as a hostile client; then
-// comes its job.
+// hostileClient is this program's argument, and the name of the process, as a hostile client; then come
+// the pattern and the neighbors.
 const hostileClient = "hostile"
-
-// hostileJob is what a hostile client does: the load of a pattern as each of the neighbors.
-type hostileJob struct {
-	Pattern   string
-	Neighbors []*tenant
-}
 
 // startHostile starts the pattern's load, and what is done beside it, until stop is called. The load is
 // another process: in this one the quiet organization's calls would wait for the hostile ones, which
 // real clients do not.
 func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func()) {
 	var beside sync.WaitGroup
-	stopped := make(chan struct{})
+	ctx, cancel := context.WithCancel(in.ctx)
 	if p.beside != nil {
-		beside.Go(func() { p.beside(in, by[0], stopped) })
+		beside.Go(func() { p.beside(ctx, in, by[0]) })
 	}
 	if p.load != nil {
-		job := must(json.Marshal(hostileJob{p.name, by}))
-		in.start(hostileClient, nil, must(os.Executable()), hostileClient, string(job))
+		in.start(hostileClient, nil, must(os.Executable()), hostileClient, p.name, string(must(json.Marshal(by))))
 	}
 	sleep(time.Second) // to start and to connect
 	return func() {
-		close(stopped)
+		cancel()
 		in.stop(hostileClient)
 		beside.Wait()
 	}
 }
 
-// serveHostileClient does the job.
-func serveHostileClient(described string) {
-	var job hostileJob
-	check(json.Unmarshal([]byte(described), &job))
-	patterns := hostilePatterns()
-	at := slices.IndexFunc(patterns, func(p hostilePattern) bool { return p.name == job.Pattern })
-	if at < 0 {
-		check(fmt.Errorf("there is no pattern %q", job.Pattern))
+// serveHostileClient does the load of the pattern as each of the neighbors, without end.
+func serveHostileClient(pattern, described string) {
+	var neighbors []*tenant
+	check(json.Unmarshal([]byte(described), &neighbors))
+	var loads sync.WaitGroup
+	for _, p := range hostilePatterns() {
+		if p.name == pattern {
+			for _, n := range neighbors {
+				loads.Go(func() { p.load(n) })
+			}
+		}
 	}
-	var neighbors sync.WaitGroup
-	for _, n := range job.Neighbors {
-		neighbors.Go(func() { patterns[at].load(n) })
-	}
-	neighbors.Wait()
+	loads.Wait()
 }

@@ -77,7 +77,7 @@ func (in *installation) subscribe(o organization) {
 	in.webhookID = ids["hook1-1"]
 	check(in.pool.QueryRow(in.ctx, `SELECT organization_id, integration_id FROM webhooks WHERE id = $1`, in.webhookID).Scan(&in.organization, &in.integration))
 	if in.erp == nil {
-		in.erp = &tenant{Address: in.settings["MILLWRIGHT_ADDR"], Node: ids["top"]}
+		in.erp = &tenant{Address: in.address, Node: ids["top"]}
 	}
 }
 
@@ -85,20 +85,20 @@ func (in *installation) subscribe(o organization) {
 // the organization through it.
 func (in *installation) startWith(o organization) {
 	in.subscribe(o)
-	in.startAPI(nil)
+	in.startAPI()
 	in.erp.createWorkOrders(benchWorkOrders)
 }
 
 // tokenOf gets an access token.
 func (in *installation) tokenOf(clientID string) string {
-	c := newCaller(in.settings["MILLWRIGHT_ADDR"], "")
+	c := newCaller(in.address, "")
 	defer c.close()
 	return must(c.token(clientID))
 }
 
 // newSession returns the token of a new session of the person with the id or e-mail address, with a MAC of
 // the installation's keys. After the ~ it names its person, who the session's row shows.
-func (in *installation) newSession(name, person string) (token string) {
+func (in *installation) newSession(name string, person any) (token string) {
 	token = must(store.NewVault(sealingKeys)).SessionToken(name + "~" + name)
 	hash := sha256.Sum256([]byte(token))
 	in.exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent, authenticated_at, recent_until)
