@@ -43,36 +43,32 @@ func (c *caller) close() {
 	c.conn = nil
 }
 
-// get makes a call of the API; the response is in body.
+// get makes a call of the API.
 func (c *caller) get(path string) error {
-	_, err := c.send(http.MethodGet, "/v1"+path, c.bearer, "", http.StatusOK)
-	return err
+	return c.send(http.MethodGet, "/v1"+path, c.bearer, "", http.StatusOK)
 }
 
 // write makes a call of the API with a new idempotency key.
-func (c *caller) write(method, path, body string, want int) ([]byte, error) {
+func (c *caller) write(method, path, body string, want int) error {
 	return c.send(method, "/v1"+path, c.bearer+"Content-Type: application/json\r\nIdempotency-Key: "+rand.Text()+"\r\n", body, want)
 }
 
 const formHeaders = "Sec-Fetch-Site: same-origin\r\nContent-Type: application/x-www-form-urlencoded\r\n"
 
 // token gets an access token of an integration of the bench.
-func (c *caller) token(clientID string) (string, error) {
+func (c *caller) token(clientID string) error {
 	form := "grant_type=client_credentials&client_id=" + clientID + "&client_secret=" + clientSecretOf(clientID)
-	body, err := c.send(http.MethodPost, "/v1/oauth/token", formHeaders, form, http.StatusOK)
-	return textAfter(body, `"access_token":"`), err
+	return c.send(http.MethodPost, "/v1/oauth/token", formHeaders, form, http.StatusOK)
 }
 
 // page opens a page of the console.
 func (c *caller) page(path, session string) error {
-	_, err := c.send(http.MethodGet, "/console"+path, cookie(session), "", http.StatusOK)
-	return err
+	return c.send(http.MethodGet, "/console"+path, cookie(session), "", http.StatusOK)
 }
 
 // form sends a form to the console and accepts its redirect.
 func (c *caller) form(path, session, form string) error {
-	_, err := c.send(http.MethodPost, "/console"+path, cookie(session)+formHeaders, form, http.StatusSeeOther)
-	return err
+	return c.send(http.MethodPost, "/console"+path, cookie(session)+formHeaders, form, http.StatusSeeOther)
 }
 
 // cookie is the header of a session, "" without one.
@@ -83,20 +79,20 @@ func cookie(session string) string {
 	return "Cookie: session=" + session + "\r\n"
 }
 
-// send sends a request and returns the body of its response, valid until the next call, if that
-// has the wanted status; 0 is any that begins with 2. It accepts no compressed responses, so figures
+// send sends a request and reads its response, whose body is valid until the next call, and which must
+// have the wanted status; 0 is any that begins with 2. It accepts no compressed responses, so figures
 // from before the API server compressed them stay comparable.
-func (c *caller) send(method, path, headers, body string, want int) ([]byte, error) {
+func (c *caller) send(method, path, headers, body string, want int) error {
 	c.request = fmt.Appendf(c.request[:0], "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", method, path, c.address, headers, len(body), body)
 	status, err := c.exchange()
 	if err != nil {
 		c.close()
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	if status != want && (want != 0 || status/100 != 2) {
-		return nil, &statusError{method, path, status, c.body.String()}
+		return &statusError{method, path, status, c.body.String()}
 	}
-	return c.body.Bytes(), nil
+	return nil
 }
 
 func (c *caller) exchange() (status int, err error) {

@@ -108,8 +108,8 @@ func (in *installation) oneByOne(times int, ready func()) waits {
 	responded := map[change]time.Time{}
 	for range times {
 		ready()
-		made := must(in.erp.patch(c))
-		responded[made] = time.Now()
+		check(patchOne.call(in.erp, c))
+		responded[c.changed()] = time.Now()
 		in.receiver.await(len(responded))
 	}
 	return in.receiver.waits(responded)
@@ -121,10 +121,10 @@ func (in *installation) atRate(rate float64) waits {
 	var mu sync.Mutex
 	responded := map[change]time.Time{}
 	in.erp.busy(operation{"change", func(t *tenant, c *caller) error {
-		made, err := t.patch(c)
+		err := patchOne.call(t, c)
 		mu.Lock()
 		defer mu.Unlock()
-		responded[made] = time.Now()
+		responded[c.changed()] = time.Now()
 		return err
 	}}, rate, in.load, 0)
 	return in.receiver.waits(responded)
@@ -144,7 +144,7 @@ func (in *installation) benchDrain() {
 	pending := int(2000 * in.load.Seconds())
 	in.stop("worker")
 	in.receiver.begin()
-	in.erp.times(pending, func(c *caller) { must(in.erp.patch(c)) })
+	in.erp.times(pending, func(c *caller) { check(patchOne.call(in.erp, c)) })
 	var first, last time.Time
 	draining := in.measure(func() int {
 		in.startWorker()

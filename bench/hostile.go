@@ -167,8 +167,7 @@ func slowRead(n *tenant, c *caller) error {
 func answersOf(answer string, times int) func(*tenant, *caller) error {
 	body := `{"answers":[` + strings.Repeat(answer+",", times-1) + answer + `]}`
 	return func(n *tenant, c *caller) error {
-		_, err := c.write(http.MethodPost, "/work-orders/"+n.WorkOrders[0]+"/answers", body, http.StatusOK)
-		return err
+		return c.write(http.MethodPost, "/work-orders/"+n.WorkOrders[0]+"/answers", body, http.StatusOK)
 	}
 }
 
@@ -230,8 +229,7 @@ func createPairs(n *tenant) {
 		case references <- reference:
 		case reference = <-references:
 		}
-		_, err := c.write(http.MethodPost, "/issues", `{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
-		return err
+		return c.write(http.MethodPost, "/issues", `{"inventory_id":"`+n.Node+`","subject":"Leak","external_id":"`+reference+`"}`, http.StatusCreated)
 	}, http.StatusConflict)(n)
 }
 

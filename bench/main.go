@@ -93,6 +93,9 @@ func named(list, name string) bool {
 
 // run measures the parts that are selected.
 func run(o *options) {
+	if os.Getenv("DATABASE_URL") == "" || os.Getenv("TEMPORAL_ADDRESS") == "" {
+		check(errors.New("DATABASE_URL and TEMPORAL_ADDRESS are not set: run `make bench`"))
+	}
 	if o.expired == 0 {
 		o.expired = o.deliveries / 30
 	}

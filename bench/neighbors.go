@@ -36,10 +36,7 @@ func benchNeighbors(b *bench) {
 	patterns := slices.DeleteFunc(hostilePatterns(), func(p hostilePattern) bool { return !named(in.options.patterns, p.name) })
 	neighbors := in.neighbors(patterns)
 	in.exec(`VACUUM ANALYZE`)
-	getToken := operation{"token", func(_ *tenant, c *caller) error {
-		_, err := c.token(quiet.client(1))
-		return err
-	}}
+	getToken := operation{"token", func(_ *tenant, c *caller) error { return c.token(quiet.client(1)) }}
 	calls := inTurn("calls", readOne, patchOne, createOne)
 	visits := inTurn("pages and tokens", operation{"page", openPage}, getToken)
 	// window makes both for the given time.
