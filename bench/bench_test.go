@@ -261,6 +261,6 @@ func TestConsolePages(t *testing.T) {
 		}
 	}
 	if persons["few"] != persons["one"] || persons["few"] == 0 || persons["admin"] <= persons["few"] || persons["member"] == 0 {
-		t.Errorf("the pages of each person are %v", persons)
+		t.Errorf("the numbers of pages by person are %v", persons)
 	}
 }

@@ -19,7 +19,7 @@ type caller struct {
 	from   net.Addr
 	conn   net.Conn
 	reader *bufio.Reader
-	// bearer is the header with the token of calls of the API, "" without one.
+	// bearer is the header with the token of calls of the API, or "".
 	bearer  string
 	request []byte
 	body    bytes.Buffer
@@ -71,7 +71,7 @@ func (c *caller) form(path, session, form string) error {
 	return c.send(http.MethodPost, "/console"+path, cookie(session)+formHeaders, form, http.StatusSeeOther)
 }
 
-// cookie is the header of a session, "" without one.
+// cookie is the header of a session, "" if there is no session.
 func cookie(session string) string {
 	if session == "" {
 		return ""

@@ -103,7 +103,7 @@ func (in *installation) addMemory(when string, of func(procfs.ProcStatus) uint64
 }
 
 // serverAt returns the process of the server at a local address, whose command line ends an
-// argument with the port; 0 if there is none.
+// argument with the port; 0 if it is not found.
 func serverAt(address string) int {
 	_, port, _ := net.SplitHostPort(address)
 	all, _ := procfs.AllProcs()

@@ -38,8 +38,8 @@ type hostilePattern struct {
 	// neighbors are the keys of those that make the load.
 	neighbors []string
 	load      hostileLoad
-	// beside, if any, is done next to the load until the context ends.
-	beside func(ctx context.Context, in *installation, n *tenant)
+	// alongside, if any, is done next to the load until the context ends.
+	alongside func(ctx context.Context, in *installation, n *tenant)
 }
 
 // hostileLoad is what a neighbor's clients do until their process is stopped.

@@ -75,14 +75,14 @@ func inTurn(name string, all ...operation) operation {
 // the pattern and the neighbors.
 const hostileClient = "hostile"
 
-// startHostile starts the pattern's load, and what is done beside it, until stop is called. The load is
+// startHostile starts the pattern's load, and what is done alongside it, until stop is called. The load is
 // another process: in this one the quiet organization's calls would wait for the hostile ones, which
 // real clients do not.
 func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func()) {
-	var beside sync.WaitGroup
+	var alongside sync.WaitGroup
 	ctx, cancel := context.WithCancel(in.ctx)
-	if p.beside != nil {
-		beside.Go(func() { p.beside(ctx, in, by[0]) })
+	if p.alongside != nil {
+		alongside.Go(func() { p.alongside(ctx, in, by[0]) })
 	}
 	if p.load != nil {
 		in.start(hostileClient, nil, must(os.Executable()), hostileClient, p.name, string(must(json.Marshal(by))))
@@ -91,7 +91,7 @@ func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func(
 	return func() {
 		cancel()
 		in.stop(hostileClient)
-		beside.Wait()
+		alongside.Wait()
 	}
 }
 

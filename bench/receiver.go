@@ -11,7 +11,7 @@ import (
 	"millwright/webhook"
 )
 
-// receiver accepts deliveries with 204, and has those of one measurement.
+// receiver accepts deliveries with 204, and keeps the deliveries of one measurement.
 type receiver struct {
 	server *httptest.Server
 	mu     sync.Mutex

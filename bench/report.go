@@ -22,7 +22,7 @@ type figure struct {
 	name  string
 	value float64
 	unit  string
-	// ratio is the value divided by that of the figure to, 0 if there is none.
+	// ratio is the value divided by that of the figure to, or 0.
 	ratio float64
 	to    string
 }
@@ -90,7 +90,7 @@ func (r *report) addCPU(what string, all ...measured) {
 	r.add(what+": CPU of all these", sum, "s/1,000")
 }
 
-// addWaits adds percentiles, with their ratios to those of an earlier figure, "" for none.
+// addWaits adds percentiles, with their ratios to an earlier figure, if to is not empty.
 func (r *report) addWaits(what string, w waits, to string) {
 	for _, p := range []float64{50, 95, 99} {
 		name := fmt.Sprintf(", p%.0f", p)
