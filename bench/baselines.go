@@ -39,7 +39,7 @@ func (in *installation) startBaselines(name string) baselines {
 	}
 	in.start(baselineServer, own, must(os.Executable()), baselineServer)
 	await(10*time.Millisecond, func() bool {
-		c := newCaller(address, "")
+		c := newCaller(f.tenant)
 		defer c.close()
 		return readOne.call(f.tenant, c) == nil
 	})
@@ -48,13 +48,12 @@ func (in *installation) startBaselines(name string) baselines {
 
 // raw returns a function that makes the same writes from this process, without HTTP.
 func (f baselines) raw(op operation) func() {
+	if op.name == createOne.name {
+		return func() { f.create("Replace filter") }
+	}
 	return func() {
-		if op.name == createOne.name {
-			f.create("Replace filter")
-		} else {
-			id, _ := f.tenant.next()
-			f.change(id, "Replace filter")
-		}
+		id, _ := f.tenant.next()
+		f.change(id, "Replace filter")
 	}
 }
 

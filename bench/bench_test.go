@@ -161,7 +161,7 @@ func answering(t *testing.T, answers ...string) *caller {
 			io.WriteString(conn, response)
 		}
 	}()
-	c := newCaller(listener.Addr().String(), "token")
+	c := newCaller(&tenant{Address: listener.Addr().String(), Token: "token"})
 	t.Cleanup(c.close)
 	return c
 }
@@ -200,7 +200,7 @@ func TestPeerCalls(t *testing.T) {
 		seen[r.Method+" "+string(body)] = true
 	}))
 	defer server.Close()
-	c := newCaller(strings.TrimPrefix(server.URL, "http://"), "")
+	c := newCaller(&tenant{Address: strings.TrimPrefix(server.URL, "http://")})
 	defer c.close()
 	for range 2 {
 		if err := peerCall(http.MethodPost, "/records", `{"title":"{id}"}`)(nil, c); err != nil {

@@ -11,14 +11,13 @@ import (
 	"time"
 )
 
-// caller is a client of a server with one connection, which it makes at its first call, and again
-// after it was broken. It writes its requests itself, to leave the CPUs to the service.
+// caller is a client of a server with one connection, which it makes again after it was broken. It
+// writes its requests itself, to leave the CPUs to the service.
 type caller struct {
 	address string
-	// from is the local address of the connection, nil for any.
-	from   net.Addr
-	conn   net.Conn
-	reader *bufio.Reader
+	from    net.Addr
+	conn    net.Conn
+	reader  *bufio.Reader
 	// bearer is the header with the token of calls of the API, or "".
 	bearer  string
 	request []byte
@@ -27,12 +26,22 @@ type caller struct {
 	limit time.Duration
 }
 
-func newCaller(address, token string) *caller {
-	c := &caller{address: address, limit: 30 * time.Second}
-	if token != "" {
-		c.bearer = "Authorization: Bearer " + token + "\r\n"
+// newCaller returns a client of the tenant, which is connected unless the server refuses that.
+func newCaller(t *tenant) *caller {
+	c := &caller{address: t.Address, from: t.from, limit: 30 * time.Second}
+	if t.Token != "" {
+		c.bearer = "Authorization: Bearer " + t.Token + "\r\n"
 	}
+	_ = c.connect() // the first call tries again
 	return c
+}
+
+func (c *caller) connect() (err error) {
+	if c.conn == nil {
+		c.conn, err = (&net.Dialer{LocalAddr: c.from, Timeout: c.limit}).DialContext(context.Background(), "tcp", c.address)
+		c.reader = bufio.NewReaderSize(c.conn, 16<<10)
+	}
+	return err
 }
 
 // close ends the connection, if there is one.
@@ -96,11 +105,8 @@ func (c *caller) send(method, path, headers, body string, want int) error {
 }
 
 func (c *caller) exchange() (status int, err error) {
-	if c.conn == nil {
-		if c.conn, err = (&net.Dialer{LocalAddr: c.from, Timeout: c.limit}).DialContext(context.Background(), "tcp", c.address); err != nil {
-			return 0, err
-		}
-		c.reader = bufio.NewReaderSize(c.conn, 16<<10)
+	if err := c.connect(); err != nil {
+		return 0, err
 	}
 	if err := c.conn.SetDeadline(time.Now().Add(c.limit)); err != nil {
 		return 0, err

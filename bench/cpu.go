@@ -97,8 +97,7 @@ func (in *installation) addMemory(when string, of func(procfs.ProcStatus) uint64
 		if err != nil {
 			return // without /proc
 		}
-		const mebibyte = 1 << 20
-		in.add("memory, "+when+": "+name+", resident", float64(of(must(p.NewStatus())))/mebibyte, "MiB")
+		in.add("memory, "+when+": "+name+", resident", float64(of(must(p.NewStatus())))/(1<<20), "MiB")
 	}
 }
 

@@ -102,7 +102,7 @@ func (in *installation) benchLatencies(rate float64) {
 
 // oneByOne makes changes sequentially. Before each it calls ready.
 func (in *installation) oneByOne(times int, ready func()) waits {
-	c := newCaller(in.erp.Address, in.erp.Token)
+	c := newCaller(in.erp)
 	defer c.close()
 	in.receiver.begin()
 	responded := map[change]time.Time{}

@@ -87,7 +87,7 @@ func (in *installation) grownAlone(t *tenant, op operation, name string, size in
 func (in *installation) benchLists(size int) {
 	for i, sees := range visibilities {
 		t := &tenant{Address: in.erp.Address, Token: in.tokenOf(changeSubscription(1).client(i + 1))}
-		c := newCaller(t.Address, t.Token)
+		c := newCaller(t)
 		check(c.get("/work-orders?limit=1&changed_since=" + middleOfChanges))
 		c.close()
 		for _, list := range []struct{ name, path string }{

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -118,10 +117,6 @@ func (in *installation) neighbors(patterns []hostilePattern) map[string]*tenant 
 	return all
 }
 
-// hostileAddress is the local address of hostile connections, in another network than the quiet
-// organization's.
-var hostileAddress = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)}
-
 // calls returns a load of clients that make the call without end. Calls that the API rejects as too
 // many, or cannot serve, are part of the pattern, and so are broken connections; any other status than
 // those allowed is a mistake of the bench.
@@ -129,7 +124,6 @@ func calls(clients int, one func(*tenant, *caller) error, allowed ...int) hostil
 	allowed = append(allowed, http.StatusTooManyRequests, http.StatusServiceUnavailable)
 	return func(n *tenant) {
 		n.call(clients, func() bool { return true }, func(c *caller) {
-			c.from = hostileAddress
 			err := one(n, c)
 			if rejected, ok := errors.AsType[*statusError](err); ok && !slices.Contains(allowed, rejected.status) {
 				check(err)
@@ -195,16 +189,16 @@ func searchPeople(n *tenant, c *caller) error {
 // sendSlowly sends a form of which a byte goes out every three seconds, until the server answers or
 // hangs up.
 func sendSlowly(n *tenant, c *caller) error {
-	conn, err := (&net.Dialer{LocalAddr: c.from}).Dial("tcp", c.address)
+	err := c.connect()
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	_, err = fmt.Fprintf(conn, "POST /console/account HTTP/1.1\r\nHost: %s\r\n%s%sContent-Length: 1000\r\n\r\n", c.address, cookie(n.Session), formHeaders)
+	defer c.close()
+	_, err = fmt.Fprintf(c.conn, "POST /console/account HTTP/1.1\r\nHost: %s\r\n%s%sContent-Length: 1000\r\n\r\n", c.address, cookie(n.Session), formHeaders)
 	for err == nil {
-		_, unsent := conn.Write([]byte{'x'})
-		if err = errors.Join(unsent, conn.SetReadDeadline(time.Now().Add(3*time.Second))); err == nil {
-			_, err = conn.Read(make([]byte, 4096))
+		_, unsent := c.conn.Write([]byte{'x'})
+		if err = errors.Join(unsent, c.conn.SetReadDeadline(time.Now().Add(3*time.Second))); err == nil {
+			_, err = c.conn.Read(make([]byte, 4096))
 		}
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			err = nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"net"
 	"net/http"
 	"slices"
 	"sync"
@@ -24,6 +25,8 @@ const benchWorkOrders = 1000
 // baselines' server.
 type tenant struct {
 	Address, Token string
+	// from is the local address of its connections, nil for any.
+	from net.Addr
 	// Session is the token of a session.
 	Session string
 	// Node is where it creates records; WorkOrders are those it reads and changes.
@@ -81,7 +84,7 @@ func (t *tenant) call(clients int, more func() bool, one func(*caller)) {
 	var group sync.WaitGroup
 	for range clients {
 		group.Go(func() {
-			c := newCaller(t.Address, t.Token)
+			c := newCaller(t)
 			defer c.close()
 			for more() {
 				one(c)
@@ -124,7 +127,7 @@ func (in *installation) flood(t *tenant, clients int, op operation, load time.Du
 
 // alone runs one client that makes the call n times, after some to warm up.
 func (t *tenant) alone(op operation, n int) (w waits) {
-	c := newCaller(t.Address, t.Token)
+	c := newCaller(t)
 	defer c.close()
 	warm := n / 10
 	for range warm + n {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
 	"slices"
 	"sync"
@@ -10,15 +11,9 @@ import (
 	"time"
 )
 
-const (
-	// quietRate is the quiet organization's calls a second: a large plan, used evenly.
-	quietRate = largePlan / 60
-	// quietVisits is the number of pages and tokens that it gets a second.
-	quietVisits = 10
-	// quietLimit limits the time that the quiet organization waits for a response. A failed
-	// call counts as one that took so long.
-	quietLimit = 5 * time.Second
-)
+// quietLimit limits the time that the quiet organization waits for a response. A failed call counts
+// as one that took so long.
+const quietLimit = 5 * time.Second
 
 // benchNeighbors measures the calls of a quiet organization alone and next to each
 // pattern of others. A window next to a pattern begins with a minute, for
@@ -39,11 +34,11 @@ func benchNeighbors(b *bench) {
 	getToken := operation{"token", func(_ *tenant, c *caller) error { return c.token(quiet.client(1)) }}
 	calls := inTurn("calls", readOne, patchOne, createOne)
 	visits := inTurn("pages and tokens", operation{"page", openPage}, getToken)
-	// window makes both for the given time.
+	// window makes the calls of a large plan, used evenly, and 10 visits a second.
 	window := func(length time.Duration) (of [2]waits) {
 		var both sync.WaitGroup
-		both.Go(func() { of[0] = in.erp.busy(calls, quietRate, length, quietLimit) })
-		both.Go(func() { of[1] = in.erp.busy(visits, quietVisits, length, quietLimit) })
+		both.Go(func() { of[0] = in.erp.busy(calls, largePlan/60, length, quietLimit) })
+		both.Go(func() { of[1] = in.erp.busy(visits, 10, length, quietLimit) })
 		both.Wait()
 		return of
 	}
@@ -103,6 +98,7 @@ func serveHostileClient(pattern, described string) {
 	for _, p := range hostilePatterns() {
 		if p.name == pattern {
 			for _, n := range neighbors {
+				n.from = &net.TCPAddr{IP: net.IPv4(127, 66, 0, 1)} // another network than the quiet organization's
 				loads.Go(func() { p.load(n) })
 			}
 		}

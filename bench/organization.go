@@ -91,7 +91,7 @@ func (in *installation) startWith(o organization) {
 
 // tokenOf gets an access token.
 func (in *installation) tokenOf(clientID string) string {
-	c := newCaller(in.address, "")
+	c := newCaller(&tenant{Address: in.address})
 	defer c.close()
 	check(c.token(clientID))
 	return textAfter(c.body.Bytes(), `"access_token":"`)

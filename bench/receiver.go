@@ -40,7 +40,10 @@ func (r *receiver) begin() {
 // ServeHTTP accepts a delivery. Its body starts with the event's time, and the first work order in it
 // is the event's own.
 func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
-	body, _ := io.ReadAll(request.Body) // a worker that is stopped may hang up
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return // a worker that is stopped hangs up
+	}
 	delivery := request.URL.Path + " " + request.Header.Get(webhook.HeaderEventID)
 	r.mu.Lock()
 	defer r.mu.Unlock()
