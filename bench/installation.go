@@ -31,11 +31,8 @@ import (
 	"millwright/webhook"
 )
 
-// Keys of the bench's throwaway databases.
-const (
-	tokenKeys   = "bench:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE="
-	sealingKeys = "bench:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
-)
+// sealingKeys are those of the bench's throwaway databases.
+const sealingKeys = "bench:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 
 // installation is the product as it runs in production: api and worker as processes,
 // with their own database and Temporal namespace. All webhook addresses of its
@@ -75,7 +72,7 @@ func (b *bench) install(name string) *installation {
 		"DATABASE_URL=" + in.database,
 		"TEMPORAL_ADDRESS=" + temporal,
 		"TEMPORAL_NAMESPACE=" + namespace,
-		"TOKEN_SIGNING_KEYS=" + tokenKeys,
+		"TOKEN_SIGNING_KEYS=bench:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=",
 		"SECRET_SEALING_KEYS=" + sealingKeys,
 		"MILLWRIGHT_ADDR=" + in.address,
 		"MILLWRIGHT_PUBLIC_URL=http://" + in.address,

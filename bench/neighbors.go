@@ -42,6 +42,10 @@ func benchNeighbors(b *bench) {
 		both.Wait()
 		return of
 	}
+	workOrders := func() (n float64) {
+		check(in.pool.QueryRow(in.ctx, `SELECT count(*) FROM work_orders`).Scan(&n))
+		return n
+	}
 	window(in.load / 4) // warms up
 	for _, p := range patterns {
 		// Otherwise what is left of the window before would slow the quiet organization down when
@@ -49,13 +53,15 @@ func benchNeighbors(b *bench) {
 		in.awaitIdle(time.Minute, "api", "postgres")
 		alone := window(in.load / 2)
 		sleepToMinute()
+		before, started := workOrders(), time.Now()
 		stop := in.startHostile(p, each(p.neighbors, func(key string) *tenant { return neighbors[key] }))
 		next := window(in.load)
 		stop()
+		in.add(p.name+": creations of all", (workOrders()-before)/time.Since(started).Seconds(), "/s")
 		for n, op := range []operation{calls, visits} {
-			before := "alone, before that: p99 of " + op.name + ", " + p.name
-			in.add(before, milliseconds(alone[n].percentile(99)), "ms")
-			in.compare(p.name+": p99 of "+op.name, milliseconds(next[n].percentile(99)), "ms", before)
+			then := "alone, before that: p99 of " + op.name + ", " + p.name
+			in.add(then, milliseconds(alone[n].percentile(99)), "ms")
+			in.compare(p.name+": p99 of "+op.name, milliseconds(next[n].percentile(99)), "ms", then)
 		}
 	}
 }
@@ -66,13 +72,11 @@ func inTurn(name string, all ...operation) operation {
 	return operation{name, func(t *tenant, c *caller) error { return all[turns.Add(1)%int64(len(all))].call(t, c) }}
 }
 
-// hostileClient is this program's argument, and the name of the process, as a hostile client; then come
-// the pattern and the neighbors.
+// hostileClient is this program's argument before a pattern and its neighbors.
 const hostileClient = "hostile"
 
-// startHostile starts the pattern's load, and what is done alongside it, until stop is called. The load is
-// another process: in this one the quiet organization's calls would wait for the hostile ones, which
-// real clients do not.
+// startHostile starts the pattern's load, and what is done alongside it, until stop is called. The load
+// has its own process: in this one it would delay the quiet organization's calls.
 func (in *installation) startHostile(p hostilePattern, by []*tenant) (stop func()) {
 	var alongside sync.WaitGroup
 	ctx, cancel := context.WithCancel(in.ctx)

@@ -122,13 +122,12 @@ func describe() string {
 	ctx := context.Background()
 	conn := must(pgx.Connect(ctx, os.Getenv("DATABASE_URL")))
 	defer func() { _ = conn.Close(ctx) }()
-	postgres := conn.PgConn().ParameterStatus("server_version")
 	temporal := must(client.DialContext(ctx, client.Options{HostPort: os.Getenv("TEMPORAL_ADDRESS"), Logger: quiet}))
 	defer temporal.Close()
 	system := must(temporal.WorkflowService().GetSystemInfo(ctx, &workflowservice.GetSystemInfoRequest{}))
 	return fmt.Sprintf("%d cores, %s, %s %s; %s, Postgres %s, Temporal %s; commit %s; load before %s",
 		runtime.NumCPU(), printed("grep", "MemTotal", "/proc/meminfo"), printed("uname", "-sr"), runtime.GOARCH,
-		runtime.Version(), postgres, system.GetServerVersion(), printed("git", "describe", "--always", "--dirty"), printed("cat", "/proc/loadavg"))
+		runtime.Version(), conn.PgConn().ParameterStatus("server_version"), system.GetServerVersion(), printed("git", "describe", "--always", "--dirty"), printed("cat", "/proc/loadavg"))
 }
 
 // printed returns what the command prints, "unknown" if it fails.
