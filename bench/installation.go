@@ -31,7 +31,7 @@ import (
 	"millwright/webhook"
 )
 
-// sealingKeys are those of the bench's throwaway databases.
+// sealingKeys seal what the throwaway databases keep secret.
 const sealingKeys = "bench:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 
 // installation is the product as it runs in production: api and worker as processes,
