@@ -126,7 +126,7 @@ var section1 = []rule{
 		}
 		h.wantStatus(id, models.StatusOpen)
 	}},
-	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "item 7", words: "scopes and permissions limit what an integration sees", code: "api.requireScope, service/access.ReadableWorkOrder", test: func(t *testing.T, h *harness) {
 		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		seen := func(key string) bool {
 			return slices.Contains(pageIDs(h.As(key, http.MethodGet, "/work-orders?limit=200", nil).Want(http.StatusOK, "")), roof)

@@ -150,7 +150,7 @@ var scopes = []rule{
 }
 
 var permissions = []rule{
-	{item: "permission, intersection", words: "a call requires both the scope and the permission", code: "api.requireScope, service/access.WorkOrderReadable", test: func(_ *testing.T, h *harness) {
+	{item: "permission, intersection", words: "a call requires both the scope and the permission", code: "api.requireScope, service/access.ReadableWorkOrder", test: func(_ *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.get(path).Want(http.StatusOK, "")
 		h.As("reader", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")                           // scope without permission
@@ -179,14 +179,14 @@ var permissions = []rule{
 		h.removeAssignment(t, "erp")
 		h.get("/equipment/"+h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, node", words: "work orders: those that it may read by their node", code: "service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, node", words: "work orders: those that it may read by their node", code: "service/access.ReadableWorkOrder", test: func(t *testing.T, h *harness) {
 		below, roof := h.workOrder(nil), h.workOrder(object{"inventory_id": h.ID("roof")})
 		h.As("reader", http.MethodGet, "/work-orders/"+below, nil).Want(http.StatusOK, "")
 		h.As("reader", http.MethodGet, "/work-orders/"+roof, nil).Want(http.StatusNotFound, "not_found")
 		page := pageIDs(h.As("reader", http.MethodGet, "/work-orders?limit=200", nil))
 		want(t, "listed", slices.Contains(page, below) && !slices.Contains(page, roof), true)
 	}},
-	{item: "permission 2, assigned", words: "work orders: those that it is assigned to", code: "service/access.WorkOrderReadable", test: func(t *testing.T, h *harness) {
+	{item: "permission 2, assigned", words: "work orders: those that it is assigned to", code: "service/access.ReadableWorkOrder", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("creator")})
 		h.As("creator", http.MethodGet, "/work-orders/"+id, nil).Want(http.StatusOK, "")
 		want(t, "listed", slices.Contains(pageIDs(h.As("creator", http.MethodGet, "/work-orders", nil)), id), true)
@@ -202,7 +202,7 @@ var permissions = []rule{
 			`UPDATE permission_definitions SET grants = '{inventory.read,work_orders.create,feedback.create}' WHERE id = $1`, h.ID("creating"))
 		h.As("creator", http.MethodGet, path, nil).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", code: "service/access.WorkOrderReadable", test: func(_ *testing.T, h *harness) {
+	{item: "permission 2, service company", words: "work orders: a customer's, with incoming work orders", code: "service/access.ReadableWorkOrder", test: func(_ *testing.T, h *harness) {
 		path, other := "/work-orders/"+h.workOrder(object{"assignees": h.ids("polar")}), "/work-orders/"+h.workOrder(nil)
 		h.As("dispatch", http.MethodGet, path, nil).Want(http.StatusOK, "")
 		h.As("dispatch", http.MethodGet, other, nil).Want(http.StatusNotFound, "not_found")
