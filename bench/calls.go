@@ -30,9 +30,7 @@ var measuredCalls = []struct {
 func benchCalls(b *bench) {
 	in := b.install("calls")
 	defer in.close()
-	subscription := changeSubscription(1)
-	subscription.Events = "work_order.created, work_order.updated"
-	in.subscribe(subscription)
+	in.subscribe(creationsToo())
 	in.startAPI()
 	in.startWorker()
 	in.awaitIdle(time.Hour, "worker", "temporal")
@@ -46,6 +44,13 @@ func benchCalls(b *bench) {
 		}
 	}
 	in.addMemory("peak", func(s procfs.ProcStatus) uint64 { return s.VmHWM })
+}
+
+// creationsToo is an address that gets changes and creations.
+func creationsToo() organization {
+	s := changeSubscription(1)
+	s.Events = "work_order.created, work_order.updated"
+	return s
 }
 
 // benchCall measures the calls per second, alternating with the baselines, and the
@@ -79,8 +84,10 @@ func (in *installation) benchCall(f baselines, op operation, raw bool, clients [
 	in.profiled(op.name, func() { in.flood(in.erp, callers, op, profileFor+time.Second) })
 	times := max(20, int(30*in.load.Seconds()))
 	baseline := "baseline: " + op.name + " over HTTP, alone"
+	in.awaitWorkflows()
 	in.addWaits(baseline, f.tenant.alone(op, times), "")
 	in.addWaits(op.name+": alone", in.erp.alone(op, times), baseline)
+	in.awaitWorkflows()
 	half := rates[0] / 2
 	in.addWaits(fmt.Sprintf("%s: at half load (%.0f/s)", op.name, half), in.erp.busy(op, half, in.load/2, 0), "")
 }
@@ -95,7 +102,7 @@ func (in *installation) sideBySide(load time.Duration, do func()) measured {
 func benchCosts(b *bench) {
 	in := b.install("costs")
 	defer in.close()
-	in.startWith(changeSubscription(1))
+	in.startWith(creationsToo())
 	in.startWorker()
 	in.benchCost("change, 100 a second", patchOne, 100)
 	in.benchCost("creation, 50 a second", createOne, 50)

@@ -44,11 +44,14 @@ func (r *report) add(name string, value float64, unit string) {
 	r.put(figure{name: name, value: value, unit: unit})
 }
 
-// compare adds a figure with its ratio to an earlier one, if that was measured.
+// compare adds a figure with its ratio to the latest one of that name, if that was measured.
 func (r *report) compare(name string, value float64, unit, to string) {
 	f := figure{name: name, value: value, unit: unit}
-	if i := slices.IndexFunc(r.figures, func(f figure) bool { return f.name == to }); i >= 0 {
-		f.to, f.ratio = to, value/r.figures[i].value
+	for _, earlier := range slices.Backward(r.figures) {
+		if earlier.name == to {
+			f.to, f.ratio = to, value/earlier.value
+			break
+		}
 	}
 	r.put(f)
 }

@@ -170,6 +170,19 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 		v.Post(path, v.Get(path).Form(form.theirs...)).Want(http.StatusSeeOther)
 		wantNow(t, v.Post(path, mine).Want(http.StatusConflict), form.now...)
 	}
+	// stale sends a form twice, filled from the same state.
+	stale := func(page, path string, theirs, mine []string, now ...string) {
+		t.Helper()
+		sent := v.Get(page).Form(mine...)
+		s.Clock.Advance(time.Second)
+		v.Post(path, v.Get(page).Form(theirs...)).Want(http.StatusSeeOther)
+		wantNow(t, v.Post(path, sent).Want(http.StatusConflict), now...)
+	}
+	person, question := "/console/people/"+s.ID("dan"), "/console/forms/"+s.ID("inspection")+"/question"
+	stale(person, person+"/email", []string{"email", "theirs@example.com"}, []string{"email", "mine@example.com"}, "theirs@example.com")
+	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("dan"))
+	stale(person, person, []string{"definition", ""}, []string{"definition", "", "admin", "yes"}, "nothing chosen")
+	stale(question, question, []string{"label", "Theirs", "type", "text", "options", ""}, []string{"label", "Mine", "type", "text", "options", "", "after", ""})
 }
 
 // wantNow fails the test unless the page shows, next to its fields and in order, only these values of now.

@@ -198,6 +198,9 @@ func (c *Console) renderQuestion(r *request, status int, rejected *form) error {
 		values.Set("after", places[len(places)-1].Value)
 	}
 	f := editForm(found.State(), values).orRejected(rejected)
+	if id == "" {
+		f.now = nil // it has no values yet
+	}
 	view := confirmView{
 		Title: title, Action: linkTo("/forms/"+found.ID+"/question", "question", id), Button: "Save", Harmless: true, Back: formURL(found.ID), Form: f,
 		Fields: []field{

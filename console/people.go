@@ -192,6 +192,8 @@ type personView struct {
 	Form, LinkForm form
 	// EmailForm changes the e-mail address, for administrators.
 	EmailForm form
+	// AdminBox makes the person an administrator.
+	AdminBox field
 	// WaysIn lists the person's ways to sign in; RemovesWaysIn is true if the viewer may remove them.
 	WaysIn        string
 	RemovesWaysIn bool
@@ -241,18 +243,15 @@ func (c *Console) renderPerson(r *request, status int, rejected *form) error {
 // or nil.
 func (c *Console) addPersonForms(r *request, view *personView, rejected *form) error {
 	p := view.Person
-	values := url.Values{"definition": {valueOf(p.DefinitionID)}}
-	if p.Admin {
-		values.Set("admin", "yes")
-	}
-	f := editForm(p.PersonAccess, values)
+	f := editForm(p.PersonAccess, url.Values{"definition": {valueOf(p.DefinitionID)}, "admin": {when(p.Admin, "yes")}})
 	view.Form, view.EmailForm = f, f
 	view.EmailForm.Values = url.Values{"email": {p.Email}}
 	if rejected != nil && rejected.Values.Has("email") {
-		view.EmailForm = f.orRejected(rejected)
+		view.EmailForm = view.EmailForm.orRejected(rejected)
 	} else {
 		view.Form = f.orRejected(rejected)
 	}
+	view.AdminBox = view.Form.Boxes("admin", "Administrator", []option{{Value: "yes", Label: "Has every organization permission"}})
 	view.WaysIn, view.RemovesWaysIn = waysIn(p), r.viewer.Admin && !view.Self && len(p.SignsIn) > 0
 	var err error
 	view.Definitions, err = c.definitionOptions(r, "No organization permissions", p.DefinitionID, true)

@@ -90,6 +90,9 @@ func questionField(q models.AnsweredRecord, f form) field {
 		in = f.choose("radios", options, in)
 		if !q.Required && in.Value == "" {
 			in.Options[len(options)-1].Chosen = true
+			if q.Value == nil {
+				in.Now = ""
+			}
 		}
 	case models.QuestionMultipleChoice:
 		in = f.choose("boxes", options, in)

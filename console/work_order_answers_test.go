@@ -142,8 +142,11 @@ func TestAnswersOverOthers(t *testing.T) {
 	}
 	path := "/console/work-orders/" + id + "/answers"
 	bob, dan := s.SignedIn("bob"), s.SignedIn("dan")
-	mine := answersForm(s, bob.Get(path), "q_hours", "7", "q_note", "Bob was here")
+	s.Exec(`UPDATE questions SET required = false WHERE id = $1`, s.ID("q_state"))
+	first, mine := answersForm(s, bob.Get(path), "q_hours", "6"), answersForm(s, bob.Get(path), "q_hours", "7", "q_note", "Bob was here")
 	s.Clock.Advance(time.Minute)
+	dan.Post(path, answersForm(s, dan.Get(path), "q_hours", "8")).Want(http.StatusSeeOther)
+	wantNow(t, bob.Post(path, first).Want(http.StatusConflict), "8")
 	dan.Post(path, answersForm(s, dan.Get(path), "q_hours", "8", "q_state", "o_ok")).Want(http.StatusSeeOther)
 	page := bob.Post(path, mine).Want(http.StatusConflict, by(s, "dan")+" answered", "Bob was here</textarea>")
 	wantNow(t, page, "OK", "8", "nothing")

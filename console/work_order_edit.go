@@ -39,7 +39,7 @@ func workOrderName(record models.WorkOrderRecord) string {
 // editValues are the fields of a work order as the form shows them.
 func (r *request) editValues(record models.WorkOrderRecord) url.Values {
 	values := url.Values{
-		"title": {record.Title}, "priority": {string(record.Priority)}, "description": {valueOf(record.Description)}, "external_id": {valueOf(record.ExternalID)},
+		"title": {record.Title}, "priority": {string(record.Priority)}, "description": {valueOf(record.Description)}, "external_id": {valueOf(record.ExternalID)}, "target_date": {""},
 	}
 	if record.TargetDate != nil {
 		values.Set("target_date", record.TargetDate.In(r.zone).Format(timeInput))

@@ -90,6 +90,12 @@ func TestAnEditOverAnotherChange(t *testing.T) {
 	if workOrder(t, s, id).Title != "Bob's title" {
 		t.Error("the form cannot be saved on purpose")
 	}
+	others := []string{"title", "Bob's title", "description", "By Bob", "priority", "low", "external_id", "", "target_date"}
+	cat.Post(path, cat.Get(path).Form(append(others, "2026-07-01T06:30")...)).Want(http.StatusSeeOther)
+	due := bob.Get(path).Form(append(others, "2026-07-01T06:30")...)
+	s.Clock.Advance(time.Minute)
+	cat.Post(path, cat.Get(path).Form(append(others, "")...)).Want(http.StatusSeeOther)
+	wantNow(t, bob.Post(path, due).Want(http.StatusConflict), "nothing")
 	// If a rule forbids the change by now, the page names it and still shows what was entered.
 	late := bob.Get(path).Form("title", "Too late")
 	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, nil); err != nil {

@@ -32,6 +32,14 @@ func (l *lines) Write(p []byte) (int, error) {
 	}
 }
 
+// lossy is a writer that never fails, for the same reason.
+type lossy struct{ io.Writer }
+
+func (w lossy) Write(p []byte) (int, error) {
+	_, _ = w.Writer.Write(p)
+	return len(p), nil
+}
+
 // FileTail returns the last lines of a log file, or "" if it cannot be read.
 func FileTail(path string) string {
 	content, err := os.ReadFile(path)

@@ -58,7 +58,7 @@ func Start(cmd *exec.Cmd, opts Options) (*Process, error) {
 	if opts.Line != nil {
 		output = Lines(opts.Line)
 		if log != nil {
-			output = io.MultiWriter(log, output)
+			output = io.MultiWriter(lossy{log}, output)
 		}
 	}
 	if cmd.Stdout == nil {

@@ -10,8 +10,7 @@ import (
 	"millwright/dev/process"
 )
 
-// throwawayPattern is not that of earlier versions, which locked a file in the directory: a
-// checkout of one may run on the same machine.
+// throwawayPattern begins the names of throwaway stacks' directories.
 const throwawayPattern = "millwright-throwaway-"
 
 // roomInMemory is what the file system in memory must have free for a stack. There, a database that

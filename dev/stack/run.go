@@ -146,6 +146,9 @@ func (r *runner) startPostgres() (string, error) {
 	if err := r.state.choosePostgresPort(); err != nil {
 		return "", err
 	}
+	if err := r.state.save(r.cfg.dir); err != nil { // a start that fails must not lose the directory
+		return "", err
+	}
 	cluster, err := r.addPostgres(postgres.Options{Root: root, Port: r.state.PostgresPort, Log: r.cfg.log("postgres")})
 	if err != nil {
 		return "", err

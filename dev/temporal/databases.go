@@ -2,6 +2,7 @@ package temporal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"time"
@@ -35,7 +36,7 @@ type databases struct{ main, visibility *config.SQL }
 func prepareDatabases(ctx context.Context, postgresURL, prefix string) (*databases, error) {
 	server, err := url.Parse(postgresURL)
 	if err != nil {
-		return nil, fmt.Errorf("malformed Postgres URL: %w", err)
+		return nil, errors.New("DATABASE_URL is not the URL of a Postgres server") // the error would show its password
 	}
 	db := &databases{store(server, prefix), store(server, prefix+"_visibility")}
 	if err := postgres.CreateDatabases(ctx, postgresURL, db.main.DatabaseName, db.visibility.DatabaseName); err != nil {
@@ -53,7 +54,7 @@ func prepareDatabases(ctx context.Context, postgresURL, prefix string) (*databas
 // store configures one store.
 func store(server *url.URL, database string) *config.SQL {
 	password, _ := server.User.Password()
-	attributes := make(map[string]string)
+	attributes := map[string]string{"sslmode": "prefer"} // as without Temporal
 	for name := range server.Query() {
 		attributes[name] = server.Query().Get(name)
 	}
