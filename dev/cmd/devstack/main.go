@@ -141,12 +141,12 @@ func temporalCommand(flags *flag.FlagSet, args []string) (int, error) {
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), stopSignals...)
 	defer cancel()
-	atOnce := context.AfterFunc(ctx, func() { os.Exit(1) }) // a start can be repeated
+	atOnce := context.AfterFunc(ctx, func() { os.Exit(1) }) //nolint:revive // a start can end anywhere: the next one completes it
 	stop, err := temporal.Start(ctx, opts)
+	atOnce()
 	if err != nil {
 		return 1, err
 	}
-	atOnce()
 	fmt.Println(stack.ReadyLine)
 	<-ctx.Done()
 	stop()
