@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"errors"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -44,22 +43,6 @@ func TestStopLetsAProgramCleanUp(t *testing.T) {
 	p.Stop()
 	if p.Running() || p.ExitStatus() != 7 || p.Ending() != "exit status 7" {
 		t.Errorf("running %t, status %d, %q", p.Running(), p.ExitStatus(), p.Ending())
-	}
-}
-
-func TestALogThatIsFullEndsNoProgram(t *testing.T) {
-	if _, err := os.Stat("/dev/full"); err != nil {
-		t.Skip("the machine has no /dev/full")
-	}
-	var seen atomic.Int32
-	p, err := Start(exec.Command("sh", "-c", `for i in 1 2 3; do /bin/echo line || exit 1; done`), Options{
-		Name: "the script", Log: "/dev/full", Line: func(string) { seen.Add(1) },
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Wait(t.Context()); err != nil || seen.Load() != 3 {
-		t.Errorf("%v after %d lines", err, seen.Load())
 	}
 }
 
