@@ -46,7 +46,7 @@ func converse(conn net.Conn, stop string, then func(net.Conn)) {
 }
 
 // dialTo returns a Dial that connects to serve.
-func dialTo(serve func(net.Conn)) func(context.Context, string, string) (net.Conn, error) {
+func dialTo(serve func(net.Conn)) dialer {
 	return func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
 		go func() {
@@ -80,7 +80,7 @@ func readSlowly(conn net.Conn) {
 }
 
 func TestSendEndsAfterTheTimeout(t *testing.T) {
-	silentAt := func(stop string) func(context.Context, string, string) (net.Conn, error) {
+	silentAt := func(stop string) dialer {
 		return dialTo(func(conn net.Conn) { converse(conn, stop, silent) })
 	}
 	const (
@@ -92,7 +92,7 @@ func TestSendEndsAfterTheTimeout(t *testing.T) {
 	tests := []struct {
 		name   string
 		url    string
-		dial   func(context.Context, string, string) (net.Conn, error)
+		dial   dialer
 		detail string
 	}{
 		{"connecting", url, func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -128,10 +128,7 @@ func TestSendEndsAfterTheTimeout(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, err := New(Options{URL: tt.url, From: testFrom, Dial: tt.dial})
-				if err != nil {
-					t.Fatal(err)
-				}
+				client := newDialingClient(t, tt.dial, func(o *Options) { o.URL = tt.url })
 				start := time.Now()
 				failed := mustFail(t, client.Send(t.Context(), testMessage()), tt.detail)
 				if took := time.Since(start); took != 30*time.Second {
@@ -148,13 +145,10 @@ func TestSendEndsAfterTheTimeout(t *testing.T) {
 
 func TestSlowServerWithinTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Timeout: time.Minute, Dial: dialTo(func(conn net.Conn) {
+		client := newDialingClient(t, dialTo(func(conn net.Conn) {
 			<-time.After(59 * time.Second)
 			converse(conn, "", nil)
-		})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}), func(o *Options) { o.Timeout = time.Minute })
 		if err := client.Send(t.Context(), testMessage()); err != nil {
 			t.Error(err)
 		}
@@ -175,7 +169,7 @@ func TestQuitTimeout(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: dialTo(func(conn net.Conn) {
+				client := newDialingClient(t, dialTo(func(conn net.Conn) {
 					<-time.After(tt.waits)
 					converse(conn, tt.stop, func(conn net.Conn) {
 						if tt.stop == "QUIT" {
@@ -185,10 +179,7 @@ func TestQuitTimeout(t *testing.T) {
 						io.WriteString(conn, "250 taken\r\n")
 						<-time.After(time.Minute)
 					})
-				})})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))
 				start := time.Now()
 				if err := client.Send(t.Context(), testMessage()); err != nil {
 					t.Errorf("the message was accepted, but: %v", err)
@@ -204,10 +195,7 @@ func TestQuitTimeout(t *testing.T) {
 
 func TestCallersDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client, err := New(Options{URL: "smtp://mail.example.com:25", From: testFrom, Dial: dialTo(silent)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		client := newDialingClient(t, dialTo(silent))
 		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 		defer cancel()
 		start := time.Now()

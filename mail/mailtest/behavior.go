@@ -63,7 +63,7 @@ func (s *Server) Once(step Step, behavior Behavior) {
 }
 
 // Reject makes the server reply with the code, such as 550 or 451, to the recipient until
-// BehaveWell; code 0 accepts it again. "" stands for all other recipients.
+// BehaveWell; code 0 accepts it again.
 func (s *Server) Reject(recipient string, code int) {
 	s.change(func() { s.rejected[strings.ToLower(recipient)] = code })
 }
@@ -113,15 +113,12 @@ const hangs = "hangs"
 func (s *Server) rejection(recipient string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	code, named := s.rejected[strings.ToLower(recipient)]
-	if !named {
-		code = s.rejected[""]
-	}
-	switch code {
+	switch code := s.rejected[strings.ToLower(recipient)]; code {
 	case 0:
 		return ""
 	case hanging:
 		return hangs
+	default:
+		return fmt.Sprintf("%d %d.1.1 <%s>: recipient rejected", code, code/100, recipient)
 	}
-	return fmt.Sprintf("%d %d.1.1 <%s>: recipient rejected", code, code/100, recipient)
 }

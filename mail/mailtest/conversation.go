@@ -129,9 +129,6 @@ func (c *conversation) obey(line string) error {
 	switch verb {
 	case "EHLO":
 		return c.hello()
-	case "HELO":
-		c.greeted = true
-		return c.reply("250 mail.example.com")
 	case "STARTTLS":
 		return c.startTLS()
 	case "AUTH":
@@ -142,11 +139,6 @@ func (c *conversation) obey(line string) error {
 		return c.to(argument)
 	case "DATA":
 		return c.data()
-	case "RSET":
-		c.mail = transaction{}
-		return c.reply("250 2.0.0 forgotten")
-	case "NOOP":
-		return c.reply("250 2.0.0 done")
 	case "QUIT":
 		_ = c.reply("221 2.0.0 goodbye")
 		return errGone

@@ -11,7 +11,7 @@
 //	server.Reject("ann@example.com", 550)
 //	server.Once(mailtest.Accept, mailtest.Drop())
 //	...
-//	messages, err := server.WaitForMessages(ctx, 2)
+//	err := server.Wait(ctx, func() bool { return len(server.Messages()) == 2 })
 //
 // Its replies repeat addresses and user names, as real servers do, so that tests
 // can check where they end up.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
 	"net"
 	"net/url"
 	"slices"
@@ -57,26 +56,16 @@ type Server struct {
 // NewServer starts a server and closes it at the end of the test.
 func NewServer(t testing.TB, options Options) *Server {
 	t.Helper()
-	s, err := Start(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	return s
-}
-
-// Start starts a server. The caller closes it.
-func Start(options Options) (*Server, error) {
 	if options.Mechanisms == nil {
 		options.Mechanisms = []string{"PLAIN", "LOGIN"}
 	}
 	identity, err := newIdentity()
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
 	s := &Server{
 		options: options, listener: listener, identity: identity,
@@ -85,7 +74,8 @@ func Start(options Options) (*Server, error) {
 	}
 	s.BehaveWell()
 	s.open.Go(s.accept)
-	return s, nil
+	t.Cleanup(s.Close)
+	return s
 }
 
 // Close stops the server and closes its connections.
@@ -158,16 +148,6 @@ func (s *Server) Wait(ctx context.Context, condition func() bool) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// WaitForMessages returns all messages as soon as there are at least n.
-func (s *Server) WaitForMessages(ctx context.Context, n int) ([]Message, error) {
-	err := s.Wait(ctx, func() bool { return len(s.Messages()) >= n })
-	messages := s.Messages()
-	if err != nil {
-		return messages, fmt.Errorf("wanted %d messages, got %d: %w", n, len(messages), err)
-	}
-	return messages, nil
 }
 
 // change changes the state and notifies Wait.
