@@ -237,11 +237,11 @@ func Outcome(err error) string {
 	return said
 }
 
-// Expect compares two strings.
-func Expect(t testing.TB, what, got, want string) {
+// Expect compares two values.
+func Expect[T comparable](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: %s, want %s", what, got, want)
+		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }
 

@@ -21,6 +21,65 @@ func Create(t *testing.T, f *Fixture) string {
 	return answer.RecordID
 }
 
+// NewDelivery creates a work order and returns its delivery to the ERP, claimed.
+func NewDelivery(t *testing.T, f *Fixture) webhooks.RenderedDelivery {
+	t.Helper()
+	id := Create(t, f)
+	for _, d := range ClaimAll(t, f, "erp_hook") {
+		if d.RecordID == id {
+			return d
+		}
+	}
+	t.Fatalf("the delivery of %s is not due", id)
+	return webhooks.RenderedDelivery{}
+}
+
+// TurnOff turns an address off, as an operator.
+func TurnOff(t *testing.T, f *Fixture, webhook string) {
+	t.Helper()
+	_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(webhook), "")
+	Must(t, err)
+}
+
+// TurnOn turns an address on, as an operator; what failed or waits since the time, if any, is sent.
+func TurnOn(t *testing.T, f *Fixture, webhook string, since *models.Time) webhooks.Released {
+	t.Helper()
+	_, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(webhook), since)
+	Must(t, err)
+	return released
+}
+
+// Redeliver sends a delivery again, as an operator.
+func Redeliver(t *testing.T, f *Fixture, id string) {
+	t.Helper()
+	_, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, id)
+	Must(t, err)
+}
+
+// LoadDelivery returns what the delivery's workflow loads.
+func LoadDelivery(t *testing.T, f *Fixture, id string) webhooks.DeliveryState {
+	t.Helper()
+	state, err := f.Webhooks.LoadDelivery(t.Context(), id)
+	Must(t, err)
+	return state
+}
+
+// LoadAddress returns what the address's workflow loads.
+func LoadAddress(t *testing.T, f *Fixture, webhook string) webhooks.AddressState {
+	t.Helper()
+	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID(webhook))
+	Must(t, err)
+	return state
+}
+
+// Overdue returns the deliveries whose workflows the sweep starts.
+func Overdue(t *testing.T, f *Fixture) []store.FailingDelivery {
+	t.Helper()
+	overdue, _, err := f.Webhooks.Overdue(t.Context())
+	Must(t, err)
+	return overdue
+}
+
 // Holder is a lease of an address that no other dispatcher takes.
 func (f *Fixture) Holder(webhook string) webhooks.Lease {
 	return webhooks.Lease{WebhookID: f.ID(webhook), Epoch: math.MaxInt64}

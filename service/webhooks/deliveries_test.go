@@ -32,9 +32,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	list := func(filter webhooks.DeliveryFilter) (found []string) {
 		t.Helper()
 		all, err := f.Webhooks.Deliveries(t.Context(), filter)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		for _, d := range all {
 			found = append(found, d.ID)
 		}
@@ -82,8 +80,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 
 func TestADeliveryShowsItsAttempts(t *testing.T) {
 	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	d := servicetest.NewDelivery(t, f)
 	long := strings.Repeat("é", 2048)
 	bodies := [][]byte{nil, []byte("try\nlater"), {0xff, 0xfe}, []byte("x" + long)[:4096], []byte("cut \xc3"), []byte(strings.Repeat("x", 4095) + "\xff")}
 	for _, body := range bodies {
@@ -98,24 +95,14 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		d.Attempts++
 	}
 	shown, err := f.Webhooks.DeliveryWithAttempts(t.Context(), d.DeliveryID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	line, err := json.Marshal(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var next *models.Time
-	if state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID); err != nil {
-		t.Fatal(err)
-	} else {
-		next = state.NextAttemptAt
-	}
+	servicetest.Must(t, err)
 	const start = `"started_at":"2026-03-02T12:15:30.000Z","latency_ms":12`
 	const from = `"error":null,"remote_ip":"127.0.0.1"`
 	want := fmt.Sprintf(`{"id":%q,"event_id":%q,"event_type":"work_order.created","webhook_id":%q,"status":"retrying","attempts":6,`+
 		`"next_attempt_at":%q,"last_status":503,"last_error":null,"created_at":"2026-03-02T12:15:30.000Z","attempts_made":[`,
-		d.DeliveryID, d.EventID, f.ID("erp_hook"), next) +
+		d.DeliveryID, d.EventID, f.ID("erp_hook"), servicetest.LoadDelivery(t, f, d.DeliveryID).NextAttemptAt) +
 		`{"number":1,` + start + `,"status":null,"error":"The connection was refused.","remote_ip":null,"response_body":null,"response_body_base64":false},` +
 		`{"number":2,` + start + `,"status":503,` + from + `,"response_body":"try\nlater","response_body_base64":false},` +
 		`{"number":3,` + start + `,"status":503,` + from + `,"response_body":"//4=","response_body_base64":true},` +
@@ -170,43 +157,14 @@ func TestDeliveriesOfAnyStatusCanBeRedelivered(t *testing.T) {
 			t.Errorf("%s: woken are %v, with %d Log Records", was, work, lines)
 		}
 	}
-	var order []string
 	again := servicetest.Claim(t, f, "erp_hook").Deliveries
-	for _, d := range again {
-		order = append(order, d.DeliveryID)
-	}
-	var want []string
-	for _, d := range claimed {
-		want = append(want, d.DeliveryID)
-	}
-	if !slices.Equal(order, want) {
-		t.Errorf("they are sent in the order %v, want %v", order, want)
+	if !slices.EqualFunc(again, claimed, func(a, b webhooks.RenderedDelivery) bool { return a.DeliveryID == b.DeliveryID }) {
+		t.Errorf("they are sent in the order %v, want %v", again, claimed)
 	}
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, again[0], 500))
-	state, err := f.Webhooks.LoadDelivery(t.Context(), again[0].DeliveryID)
-	if err != nil || state.Status != models.DeliveryRetrying || state.Attempts != 9 || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute {
-		t.Errorf("after its ninth attempt it is %+v, %v; want another attempt in a minute", state, err)
-	}
-}
-
-func TestAnAddressThatIsOffGetsNoRedeliveries(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
-	fails(t, f, "erp_hook", d)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
-	_, one := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID)
-	_, all := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start))
-	for what, err := range map[string]error{"one": one, "all": all} {
-		servicetest.WantCode(t, what, err, models.CodeValidationFailed)
-		if err == nil || !strings.Contains(err.Error(), "turn it on first") {
-			t.Errorf("%s: the error is %v", what, err)
-		}
-	}
-	if got := servicetest.Status(t, f, d.DeliveryID); got != models.DeliveryFailed {
-		t.Errorf("the delivery is %s", got)
+	state := servicetest.LoadDelivery(t, f, again[0].DeliveryID)
+	if state.Status != models.DeliveryRetrying || state.Attempts != 9 || state.NextAttemptAt.Sub(f.Clock.Now()) != time.Minute {
+		t.Errorf("after its ninth attempt it is %+v, want another attempt in a minute", state)
 	}
 }
 
@@ -238,7 +196,6 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 			t.Errorf("delivery %d is %s, want %s", n+1, got, want)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = 'pending'`, f.ID("reader_hook")); n != 0 {
-		t.Errorf("%d deliveries of another address are released", n)
-	}
+	servicetest.Expect(t, "released deliveries of another address",
+		servicetest.WithStatus(f, "reader_hook", models.DeliveryPending), 0)
 }

@@ -26,9 +26,7 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 	figures := func(webhookID string) []webhooks.DeliveryFigures {
 		t.Helper()
 		got, err := f.Webhooks.DeliveryFigures(t.Context(), f.As("ann"), webhookID, span, time.Hour)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return got
 	}
 	attempt(200, "", 12*time.Millisecond)
@@ -57,32 +55,21 @@ func TestAttemptsAreCountedByTheHour(t *testing.T) {
 		t.Errorf("the latencies are %v, %v, %v", p, got[1].P95, got[0].P95)
 	}
 	attempt(204, "", time.Millisecond)
-	lease, _, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Webhooks.ReleaseLease(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.ReleaseLease(t.Context(), servicetest.Acquire(t, f.Fixture, "erp_hook")))
 	if got := figures(""); got[2].Delivered != 2 {
 		t.Errorf("a dispatcher that ends leaves %+v", got[2])
 	}
 	if got := figures(f.ID("reader_hook")); got[1].Total() != 0 {
 		t.Errorf("another address has %+v", got)
 	}
-	if _, err := f.Webhooks.DeliveryFigures(t.Context(), f.As("bob"), "", span, time.Hour); models.CodeOf(err) != models.CodePermissionDenied {
-		t.Errorf("without the permission: %v", err)
-	}
+	_, err := f.Webhooks.DeliveryFigures(t.Context(), f.As("bob"), "", span, time.Hour)
+	servicetest.WantCode(t, "without the permission", err, models.CodePermissionDenied)
 	polar := f.As("ola")
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ola"))
-	if _, err := f.Webhooks.DeliveryFigures(t.Context(), polar, f.ID("erp_hook"), span, time.Hour); models.CodeOf(err) != models.CodeNotFound {
-		t.Errorf("of another organization: %v", err)
-	}
+	_, err = f.Webhooks.DeliveryFigures(t.Context(), polar, f.ID("erp_hook"), span, time.Hour)
+	servicetest.WantCode(t, "of another organization", err, models.CodeNotFound)
 	f.Clock.Advance(models.EventRetention + 3*time.Hour)
-	if _, err := f.Upkeep.RemoveExpired(t.Context(), 1000, func() bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM delivery_hours`); n != 0 {
-		t.Errorf("%d hours are never removed", n)
-	}
+	servicetest.Remove(t, f.Service, 1000, 0)
+	servicetest.Expect(t, "hours after their retention",
+		servicetest.Value[int](f.Fixture, `SELECT count(*) FROM delivery_hours`), 0)
 }

@@ -50,9 +50,7 @@ func TestSearchesKeepRightPlans(t *testing.T) {
 		default:
 			_, err = f.Webhooks.SearchDeliveries(t.Context(), f.As("ann"), search, "", limit)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 	}
 	for range 8 {
 		for name, s := range searches {

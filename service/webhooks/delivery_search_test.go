@@ -20,9 +20,7 @@ func found(t *testing.T, f *servicetest.Harness, search webhooks.DeliverySearch,
 	next := ""
 	for {
 		page, err := f.Webhooks.SearchDeliveries(t.Context(), f.As("ann"), search, next, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		all, pages = append(all, page.Deliveries...), pages+1
 		if next = page.Next; next == "" {
 			return all, pages
@@ -138,44 +136,33 @@ func TestDeliveriesAreForThoseWhoManageTheIntegrations(t *testing.T) {
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("ola"))
 	for name, call := range map[string]func(store.Actor) error{
 		"search": func(a store.Actor) error {
-			_, err := f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0)
-			return err
+			return servicetest.ErrorOf(f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}, "", 0))
 		},
 		"search of an integration": func(a store.Actor) error {
-			_, err := f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{IntegrationID: f.ID("erp")}, "", 0)
-			return err
+			return servicetest.ErrorOf(f.Webhooks.SearchDeliveries(ctx, a, webhooks.DeliverySearch{IntegrationID: f.ID("erp")}, "", 0))
 		},
-		"page": func(a store.Actor) error { _, err := f.Webhooks.DeliveryForPerson(ctx, a, id); return err },
+		"page": func(a store.Actor) error { return servicetest.ErrorOf(f.Webhooks.DeliveryForPerson(ctx, a, id)) },
 		"count": func(a store.Actor) error {
-			_, err := f.Webhooks.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
-			return err
+			return servicetest.ErrorOf(f.Webhooks.CountMatching(ctx, a, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")}))
 		},
 		"redeliver": func(a store.Actor) error {
-			_, err := f.Webhooks.RedeliverSelected(ctx, a, store.NoKey, []string{id})
-			return err
+			return servicetest.ErrorOf(f.Webhooks.RedeliverSelected(ctx, a, store.NoKey, []string{id}))
 		},
 		"redeliver all": func(a store.Actor) error {
 			_, err := f.Webhooks.RedeliverMatching(ctx, a, store.NoKey, webhooks.DeliverySearch{WebhookID: f.ID("erp_hook")})
 			return err
 		},
 	} {
-		if err := call(f.As("bob")); models.CodeOf(err) != models.CodePermissionDenied {
-			t.Errorf("%s without the permission: %v", name, err)
-		}
-		if err := call(polar); models.CodeOf(err) != models.CodeNotFound {
-			t.Errorf("%s of another organization: %v", name, err)
-		}
-		if err := call(f.As("ann")); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		servicetest.WantCode(t, name+" without the permission", call(f.As("bob")), models.CodePermissionDenied)
+		servicetest.WantCode(t, name+" of another organization", call(polar), models.CodeNotFound)
+		servicetest.WantCode(t, name, call(f.As("ann")), "")
 	}
 	all, err := f.Webhooks.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, "", 0)
 	if err != nil || len(all.Deliveries) != 0 {
 		t.Errorf("another organization sees %d deliveries (%v)", len(all.Deliveries), err)
 	}
-	if _, err := f.Webhooks.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, id, 0); models.CodeOf(err) != models.CodeCursorExpired {
-		t.Errorf("a page after another organization's delivery: %v", err)
-	}
+	_, err = f.Webhooks.SearchDeliveries(ctx, polar, webhooks.DeliverySearch{}, id, 0)
+	servicetest.WantCode(t, "a page after another organization's delivery", err, models.CodeCursorExpired)
 }
 
 // The body is only for those who may read the record, and is what would be sent.
@@ -184,9 +171,7 @@ func TestADeliveryShowsWhatWouldBeSentNow(t *testing.T) {
 	record := servicetest.Create(t, f.Fixture)
 	id := servicetest.DeliveryOf(f.Fixture, "erp_hook", record)
 	shown, err := f.Webhooks.DeliveryForPerson(t.Context(), f.As("ann"), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	sent := servicetest.Claim(t, f.Fixture, "erp_hook").Deliveries[0]
 	if string(shown.Body) != string(sent.Body) || shown.Header.Get("Service-Event-Id") != sent.EventID || shown.Header.Get("Service-Signature") == "" || shown.Withheld != "" {
 		t.Errorf("shown is %s with %v, sent %s", shown.Body, shown.Header, sent.Body)
@@ -229,9 +214,7 @@ func TestSelectedDeliveriesAreRedelivered(t *testing.T) {
 	if err != nil || n != (webhooks.Released{Due: 5}) {
 		t.Errorf("%+v are redelivered (%v), want all but the pending one", n, err)
 	}
-	if n := servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending); n != 15 {
-		t.Errorf("%d are pending, want 15", n)
-	}
+	servicetest.Expect(t, "pending", servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending), 15)
 	if wakes := f.Wakes.Take(); !slices.Contains(wakes, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
 		t.Errorf("woken are %v", wakes)
 	}
@@ -285,12 +268,10 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 			if order := servicetest.DispatchAll(t, f.Fixture, "erp_hook"); len(order) != tt.want+pendingBefore {
 				t.Errorf("%d are sent, want %d", len(order), tt.want+pendingBefore)
 			}
-			if got := servicetest.Status(t, f.Fixture, servicetest.DeliveryOf(f.Fixture, "erp_hook", newest)); got != models.DeliveryDelivered {
-				t.Errorf("the newest one is %s", got)
-			}
-			if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM redeliveries`); n != 0 {
-				t.Error("the redelivery is not finished")
-			}
+			servicetest.Expect(t, "the newest one",
+				servicetest.Status(t, f.Fixture, servicetest.DeliveryOf(f.Fixture, "erp_hook", newest)), models.DeliveryDelivered)
+			servicetest.Expect(t, "unfinished redeliveries",
+				servicetest.Value[int](f.Fixture, `SELECT count(*) FROM redeliveries`), 0)
 		})
 	}
 }
@@ -314,9 +295,7 @@ func TestAnotherWorkerFinishesARelease(t *testing.T) {
 	var sent []string
 	send := func(lease webhooks.Lease) (more bool) {
 		claim, err := f.Webhooks.Claim(t.Context(), lease, webhooks.ClaimRequest{Limit: 32})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		ids := make([]string, len(claim.Deliveries))
 		for n, d := range claim.Deliveries {
 			ids[n] = d.DeliveryID
@@ -337,9 +316,7 @@ func TestAnotherWorkerFinishesARelease(t *testing.T) {
 	before := len(sent)
 	newest := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
 	successor, _, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "successor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for send(successor) {
 	}
 	if after := slices.Index(sent, newest) - before; after < 0 || after > 1100 {
@@ -348,9 +325,7 @@ func TestAnotherWorkerFinishesARelease(t *testing.T) {
 	if different := len(slices.Compact(slices.Sorted(slices.Values(sent)))); len(sent) != many+1 || different != len(sent) {
 		t.Errorf("%d are sent, %d different ones, want %d, each once", len(sent), different, many+1)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`); n != 0 {
-		t.Error("the release is not finished")
-	}
+	servicetest.Expect(t, "unfinished releases", servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`), 0)
 }
 
 // A redelivery of what matches at an integration is ordered at its addresses only.
@@ -365,26 +340,20 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 	if n, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, search); err != nil || n != 1 {
 		t.Errorf("ordered at %d addresses (%v)", n, err)
 	}
-	if at := servicetest.Value[string](f.Fixture, `SELECT string_agg(webhook_id, ' ') FROM redeliveries`); at != f.ID("reader_hook") {
-		t.Errorf("ordered at %s", at)
-	}
+	servicetest.Expect(t, "ordered at",
+		servicetest.Value[string](f.Fixture, `SELECT string_agg(webhook_id, ' ') FROM redeliveries`), f.ID("reader_hook"))
 }
 
 // Turning an address off ends its redeliveries.
 func TestARedeliveryEndsWithItsAddress(t *testing.T) {
 	f, _ := planted(t)
-	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, webhooks.DeliverySearch{Status: models.DeliveryFailed}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), f.As("ann"), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, webhooks.DeliverySearch{Status: models.DeliveryFailed}); models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("a redelivery at an address that is off: %v", err)
-	}
-	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), f.As("ann"), store.NoKey, f.ID("erp_hook"), nil); err != nil {
-		t.Fatal(err)
-	}
+	failed := webhooks.DeliverySearch{Status: models.DeliveryFailed}
+	_, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)
+	servicetest.Must(t, err)
+	servicetest.TurnOff(t, f.Fixture, "erp_hook")
+	_, err = f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)
+	servicetest.WantCode(t, "a redelivery at an address that is off", err, models.CodeValidationFailed)
+	servicetest.TurnOn(t, f.Fixture, "erp_hook", nil)
 	f.SetDeliveries(models.DeliveryDelivered, `status IN ('pending', 'retrying')`)
 	if order := servicetest.DispatchAll(t, f.Fixture, "erp_hook"); len(order) != 0 {
 		t.Errorf("%d are sent", len(order))

@@ -9,15 +9,13 @@ import (
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
-	"millwright/service/webhooks"
 )
 
 // Whatever keeps the integration from using the service, its deliveries are held with the reason
 // and can be sent when that is over.
 func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 	imported := func(f *servicetest.Fixture, organization string) error {
-		_, err := f.Imports.Overwrite(t.Context(), []byte("organization: {key: acme, "+organization+"}"))
-		return err
+		return servicetest.ErrorOf(f.Imports.Overwrite(t.Context(), []byte("organization: {key: acme, "+organization+"}")))
 	}
 	for name, way := range map[string]struct {
 		reason     string
@@ -27,23 +25,19 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 		"off": {
 			"The integration is off.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), store.NoKey, f.ID("erp"))
-				return err
+				return servicetest.ErrorOf(f.Integrations.TurnIntegrationOff(t.Context(), store.Operator(), store.NoKey, f.ID("erp")))
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.TurnIntegrationOn(t.Context(), store.Operator(), store.NoKey, f.ID("erp"))
-				return err
+				return servicetest.ErrorOf(f.Integrations.TurnIntegrationOn(t.Context(), store.Operator(), store.NoKey, f.ID("erp")))
 			}, false,
 		},
 		"disabled": {
 			"The operators of the service have disabled the integration.",
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.DisableIntegration(t.Context(), store.Operator(), f.ID("erp"))
-				return err
+				return servicetest.ErrorOf(f.Integrations.DisableIntegration(t.Context(), store.Operator(), f.ID("erp")))
 			},
 			func(f *servicetest.Fixture) error {
-				_, err := f.Integrations.EnableIntegration(t.Context(), store.Operator(), f.ID("erp"))
-				return err
+				return servicetest.ErrorOf(f.Integrations.EnableIntegration(t.Context(), store.Operator(), f.ID("erp")))
 			}, false,
 		},
 		"suspended": {
@@ -72,9 +66,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 				t.Helper()
 				f.Exec(`DELETE FROM dirty_records`)
 				f.Wakes.Take()
-				if err := do(f); err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, do(f))
 				if woken := f.Wakes.Take(); !slices.Contains(woken, store.WakeTarget{Kind: store.TargetWebhook, ID: hook}) {
 					t.Errorf("woken are %v", woken)
 				}
@@ -82,23 +74,14 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 					t.Error("if the wake is lost, the sweep does not wake the address")
 				}
 			}
-			state := func() webhooks.AddressState {
-				t.Helper()
-				state, err := f.Webhooks.LoadAddress(ctx, hook)
-				if err != nil {
-					t.Fatal(err)
-				}
-				return state
-			}
 			wokenAfter(way.stop)
-			if now := state(); now.Enabled || now.OffReason == nil || *now.OffReason != way.reason || now.Due || now.Held != len(orders) || now.FailingSince != nil {
+			if now := servicetest.LoadAddress(t, f, "erp_hook"); now.Enabled || now.OffReason == nil || *now.OffReason != way.reason || now.Due || now.Held != len(orders) || now.FailingSince != nil {
 				t.Errorf("its workflow finds %+v, want that deliveries are held: %s", now, way.reason)
 			}
 			if !way.suspended { // its people cannot write
 				orders = append(orders, servicetest.Create(t, f))
-				if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", orders[2])); got != models.DeliveryHeld {
-					t.Errorf("a new delivery is %s", got)
-				}
+				servicetest.Expect(t, "a new delivery",
+					servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", orders[2])), models.DeliveryHeld)
 			}
 			if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || claimed.Address.Sends {
 				t.Errorf("claimed are %v", claimed.Deliveries)
@@ -117,7 +100,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 
 			f.Clock.Advance(24 * time.Hour)
 			wokenAfter(way.work)
-			if now := state(); !now.Enabled || now.OffReason != nil || now.Held != 0 || !now.Due {
+			if now := servicetest.LoadAddress(t, f, "erp_hook"); !now.Enabled || now.OffReason != nil || now.Held != 0 || !now.Due {
 				t.Errorf("then its workflow finds %+v, want that what waited is due", now)
 			}
 			newer := servicetest.Create(t, f)
@@ -128,8 +111,8 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if want := slices.Concat(orders[1:], []string{newer}); !slices.Equal(sent, want) {
 				t.Errorf("sent are %v, want %v", sent, want)
 			}
-			if overdue, _, err := f.Webhooks.Overdue(ctx); err != nil || len(overdue) != 1 || overdue[0].DeliveryID != retrying.DeliveryID {
-				t.Errorf("the sweep starts %v (%v), want the one that was retrying", overdue, err)
+			if overdue := servicetest.Overdue(t, f); len(overdue) != 1 || overdue[0].DeliveryID != retrying.DeliveryID {
+				t.Errorf("the sweep starts %v, want the one that was retrying", overdue)
 			}
 		})
 	}

@@ -16,12 +16,9 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	servicetest.Create(t, f)
 	first := servicetest.Acquire(t, f, "erp_hook")
 	claimWith := func(l webhooks.Lease) error {
-		_, err := f.Webhooks.Claim(t.Context(), l, webhooks.ClaimRequest{Limit: 10, Renew: true})
-		return err
+		return servicetest.ErrorOf(f.Webhooks.Claim(t.Context(), l, webhooks.ClaimRequest{Limit: 10, Renew: true}))
 	}
-	if err := claimWith(first); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, claimWith(first))
 	second, wait, err := f.Webhooks.AcquireLease(t.Context(), f.ID("erp_hook"), "another")
 	if err != nil || second.Epoch <= first.Epoch || wait <= webhooks.LeaseDuration/2 || wait > webhooks.LeaseDuration {
 		t.Fatalf("the second lease is %+v after %s, error %v; want a higher epoch once the first cannot be used", second, wait, err)
@@ -29,22 +26,12 @@ func TestALaterLeaseTakesAnAddressOver(t *testing.T) {
 	if err := claimWith(first); !errors.Is(err, webhooks.ErrLeaseLost) {
 		t.Errorf("a claim with the first lease: %v, want ErrLeaseLost", err)
 	}
-	if err := claimWith(second); err != nil {
-		t.Errorf("a claim with the second lease: %v", err)
-	}
-	if err := f.Webhooks.ReleaseLease(t.Context(), first); err != nil {
-		t.Fatal(err)
-	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_leases`); n != 1 {
-		t.Error("the first holder released the second's lease")
-	}
-	if err := claimWith(second); err != nil {
-		t.Errorf("a claim with the second lease: %v", err)
-	}
+	servicetest.WantCode(t, "a claim with the second lease", claimWith(second), "")
+	servicetest.Must(t, f.Webhooks.ReleaseLease(t.Context(), first))
+	servicetest.Expect(t, "leases after the first holder released its own",
+		servicetest.Value[int](f, `SELECT count(*) FROM webhook_leases`), 1)
 	// After it is released, or when its holder died, the next one need not wait.
-	if err := f.Webhooks.ReleaseLease(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.ReleaseLease(t.Context(), second))
 	servicetest.Acquire(t, f, "erp_hook")
 	f.Exec(`UPDATE webhook_leases SET renewed_at = now() - $1::interval`, webhooks.LeaseDuration)
 	servicetest.Acquire(t, f, "erp_hook")

@@ -10,21 +10,11 @@ import (
 	"millwright/service/webhooks"
 )
 
-// notified counts the notices about the address by person and kind, with the fixture's keys.
-func notified(t *testing.T, f *servicetest.Fixture, webhook string) map[string]int {
-	t.Helper()
-	rows, err := f.Pool.Query(t.Context(), `
-		SELECT k.key || ' ' || n.kind FROM notices n JOIN import_keys k ON k.id = n.person_id WHERE n.record_id = $1`, f.ID(webhook))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer rows.Close()
+// notified counts the notices about the ERP's address by person and kind, with the fixture's keys.
+func notified(f *servicetest.Fixture) map[string]int {
 	found := map[string]int{}
-	for rows.Next() {
-		var line string
-		if err := rows.Scan(&line); err != nil {
-			t.Fatal(err)
-		}
+	for _, line := range servicetest.Value[[]string](f, `SELECT coalesce(array_agg(k.key || ' ' || n.kind), '{}')
+		FROM notices n JOIN import_keys k ON k.id = n.person_id WHERE n.record_id = $1`, f.ID("erp_hook")) {
 		found[line]++
 	}
 	return found
@@ -32,11 +22,9 @@ func notified(t *testing.T, f *servicetest.Fixture, webhook string) map[string]i
 
 func expectNotified(t *testing.T, f *servicetest.Fixture, when string, want ...string) {
 	t.Helper()
-	got := notified(t, f, "erp_hook")
+	got := notified(f)
 	for _, line := range want {
-		if got[line] != 1 {
-			t.Errorf("%s: %q occurs %d times, want once", when, line, got[line])
-		}
+		servicetest.Expect(t, when+", notices of "+line, got[line], 1)
 	}
 	if len(got) != len(want) {
 		t.Errorf("%s: notified are %v, want %v", when, got, want)
@@ -46,20 +34,17 @@ func expectNotified(t *testing.T, f *servicetest.Fixture, when string, want ...s
 func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("bob"), f.ID("erp"))
-	fail := func() webhooks.RecordResult {
+	fail := func() {
 		t.Helper()
 		servicetest.Create(t, f)
-		recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
+		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
 		care(t, f, "erp_hook")
-		return recorded
 	}
-	f.Wakes.Take()
 	fail()
 	f.Clock.Advance(24*time.Hour - time.Millisecond)
 	fail()
 	expectNotified(t, f, "a moment before a day")
 	f.Clock.Advance(time.Millisecond)
-	f.Wakes.Take()
 	fail()
 	expectNotified(t, f, "after a day", "ann webhook.failing", "bob webhook.failing")
 	fail()
@@ -82,12 +67,19 @@ func TestOwnerAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing.
 	servicetest.Create(t, f)
 	final := servicetest.MadeBefore(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 7)
 	f.Clock.Advance(72 * time.Hour)
+	pending := servicetest.Create(t, f)
 	if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, 500)); !recorded.ShutOffDue || recorded.Failed != 1 {
 		t.Errorf("recorded %+v, want that it is to be turned off", recorded)
 	}
 	care(t, f, "erp_hook")
 	care(t, f, "erp_hook") // a retry does no harm
 	expectNotified(t, f, "turned off", "ann webhook.turned_off", "bob webhook.turned_off")
+	servicetest.Expect(t, "the reason",
+		servicetest.Value[string](f, `SELECT off_reason FROM webhooks WHERE id = $1`, f.ID("erp_hook")), "A delivery failed for good and none succeeded for 3 days.")
+	for _, record := range []string{pending, servicetest.Create(t, f)} {
+		servicetest.Expect(t, "what waits and what follows",
+			servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", record)), models.DeliveryHeld)
+	}
 	if name := servicetest.Value[string](f, `SELECT actor_name FROM log_records WHERE action = 'webhook.turned_off' AND record_id = $1 AND actor_id IS NULL`,
 		f.ID("erp_hook")); name != "Millwright" {
 		t.Errorf("the log names %q for turning it off", name)
@@ -127,45 +119,6 @@ func TestWarningsAreForThoseWhoAreActive(t *testing.T) {
 	expectNotified(t, f, "turned off", "ann webhook.turned_off")
 }
 
-func TestTheShutOffPeriodBeginsWhenAnAddressIsTurnedOn(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	final := servicetest.MadeBefore(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 7)
-	f.Clock.Advance(100 * time.Hour)
-	f.Exec(`UPDATE webhooks SET enabled_since = $1`, f.Clock.Now().Add(-time.Hour))
-	if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, final, 500)); recorded.ShutOffDue {
-		t.Error("an address that was turned on an hour ago is turned off")
-	}
-}
-
-func TestAttemptsRecordedAfterTheirAddressWasTurnedOff(t *testing.T) {
-	f := servicetest.New(t)
-	for range 3 {
-		servicetest.Create(t, f)
-		f.Clock.Advance(time.Millisecond)
-	}
-	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
-	f.SetDeliveries(models.DeliveryHeld, `webhook_id = $1`, f.ID("erp_hook"))
-	recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200), servicetest.Attempt(f, claimed[1], 500))
-	if recorded.Delivered != 1 || recorded.Retrying != 1 {
-		t.Errorf("recorded %+v, want one delivered and one that is retried once the address sends", recorded)
-	}
-	for i, want := range []models.DeliveryStatus{models.DeliveryDelivered, models.DeliveryHeld, models.DeliveryHeld} {
-		if got := servicetest.Status(t, f, claimed[i].DeliveryID); got != want {
-			t.Errorf("delivery %d is %s, want %s", i, got, want)
-		}
-	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts`); n != 2 {
-		t.Errorf("%d attempts are stored, want both", n)
-	}
-	// A stopped delivery whose attempt succeeds is delivered.
-	f.SetDeliveries(models.DeliveryFailed, `id = $1`, claimed[2].DeliveryID)
-	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
-	if got := servicetest.Status(t, f, claimed[2].DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("the stopped delivery is %s, want delivered", got)
-	}
-}
-
 func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
@@ -173,24 +126,7 @@ func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 	f.Exec(`DELETE FROM open_deliveries WHERE id = $1`, claimed[0].DeliveryID)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200), servicetest.Attempt(f, claimed[1], 200))
-	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("the other one is %s", got)
-	}
-}
-
-func TestClaimedDeliveriesAreNotClaimedAgain(t *testing.T) {
-	f := servicetest.New(t)
-	for range 3 {
-		servicetest.Create(t, f)
-	}
-	all := servicetest.Claim(t, f, "erp_hook").Deliveries
-	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 2, InFlight: []string{all[0].DeliveryID, all[2].DeliveryID}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(claimed.Deliveries) != 1 || claimed.Deliveries[0].DeliveryID != all[1].DeliveryID || claimed.More {
-		t.Errorf("claimed %+v, want only the second", claimed)
-	}
+	servicetest.Expect(t, "the other one", servicetest.Status(t, f, claimed[1].DeliveryID), models.DeliveryDelivered)
 }
 
 // A delivery in flight is not claimed, nor is another one of its record.
@@ -202,19 +138,15 @@ func TestDeliveriesAreClaimedOldestFirst(t *testing.T) {
 	}
 	var all, claimed, records []string
 	for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
-		all = append(all, d.DeliveryID)
+		all, records = append(all, d.DeliveryID), append(records, d.RecordID)
 	}
 	for _, more := range []bool{true, true, false} {
-		next, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 2, InFlight: claimed, Records: records})
-		if err != nil {
-			t.Fatal(err)
-		}
+		next, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 2, InFlight: claimed})
+		servicetest.Must(t, err)
 		for _, d := range next.Deliveries {
-			claimed, records = append(claimed, d.DeliveryID), append(records, d.RecordID)
+			claimed = append(claimed, d.DeliveryID)
 		}
-		if next.More != more {
-			t.Errorf("more are left: %v, want %v", next.More, more)
-		}
+		servicetest.Expect(t, "more are left", next.More, more)
 	}
 	if !slices.Equal(claimed, all) {
 		t.Errorf("claimed %v, want %v", claimed, all)
@@ -260,9 +192,8 @@ func TestShutOffPeriod(t *testing.T) {
 			made := servicetest.Attempt(f, servicetest.MadeBefore(f, final, 7), 500)
 			recorded := servicetest.Record(t, f, "erp_hook", made)
 			// The condition is repeated, also a while later.
-			state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
-			if err != nil || recorded.ShutOffDue != test.off || state.ShutOffDue != test.off {
-				t.Errorf("to be turned off: %t, when loaded %t; want %t: %v", recorded.ShutOffDue, state.ShutOffDue, test.off, err)
+			if state := servicetest.LoadAddress(t, f, "erp_hook"); recorded.ShutOffDue != test.off || state.ShutOffDue != test.off {
+				t.Errorf("to be turned off: %t, when loaded %t; want %t", recorded.ShutOffDue, state.ShutOffDue, test.off)
 			}
 			// A late success wins.
 			made.Status = 204

@@ -38,9 +38,9 @@ func TestADeadAddressIsTriedOnceAMinute(t *testing.T) {
 	servicetest.Record(t, f, "erp_hook", attempts(f, second[:49], 500)...)
 	servicetest.Record(t, f, "erp_hook", attempts(f, second[49:], 500)...)
 	claim(0, "after a hundred")
-	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
-	if err != nil || state.Due || state.WaitsUntil == nil || state.WaitsUntil.Sub(f.Clock.Now()) != time.Minute || state.Pending != 10 || state.Retrying != 100 {
-		t.Errorf("the address is %+v, %v", state, err)
+	state := servicetest.LoadAddress(t, f, "erp_hook")
+	if state.Due || state.WaitsUntil == nil || state.WaitsUntil.Sub(f.Clock.Now()) != time.Minute || state.Pending != 10 || state.Retrying != 100 {
+		t.Errorf("the address is %+v", state)
 	}
 	if unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Millisecond); err != nil || len(unclaimed) != 0 && unclaimed[0].ID == f.ID("erp_hook") {
 		t.Errorf("the sweep wakes the address that waits: %v, %v", unclaimed, err)
@@ -66,8 +66,9 @@ func TestAnAddressThatFailsNowAndThenDoesNotWait(t *testing.T) {
 	for n := range 10 {
 		claimed := servicetest.Claim(t, f, "erp_hook").Deliveries[:22]
 		servicetest.Record(t, f, "erp_hook", append(attempts(f, claimed[:21], 500), attempts(f, claimed[21:], 204)...)...)
-		if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.WaitsUntil != nil || state.Due != (n < 9) {
-			t.Fatalf("after %d failures it is %+v, %v", 21*(n+1), state, err)
+		state := servicetest.LoadAddress(t, f, "erp_hook")
+		if state.WaitsUntil != nil || state.Due != (n < 9) || state.Retrying != 21*(n+1) || state.Unplaced != 0 {
+			t.Fatalf("after %d failures it is %+v", 21*(n+1), state)
 		}
 	}
 }
@@ -87,14 +88,11 @@ func TestPlacesOfAnAddress(t *testing.T) {
 	if len(first.Failing) != 10 || first.Retrying != 12 || open() != 10 {
 		t.Errorf("%d of %d get a place, %d have one", len(first.Failing), first.Retrying, open())
 	}
-	state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
-	if err != nil || state.Retrying != 12 || state.Unplaced != 2 {
-		t.Errorf("the address is %+v, %v", state, err)
+	if state := servicetest.LoadAddress(t, f, "erp_hook"); state.Retrying != 12 || state.Unplaced != 2 {
+		t.Errorf("the address is %+v", state)
 	}
 	for _, d := range claimed[:3] { // three fail for good and stay open
-		if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Webhooks.StopDelivery(t.Context(), d.DeliveryID))
 	}
 	next := servicetest.Record(t, f, "erp_hook", attempts(f, claimed[12:], 500)...)
 	if len(next.Failing) != 2 || len(next.Woken) != 2 || next.Woken[0].ID != claimed[0].DeliveryID || next.Woken[1].ID != claimed[1].DeliveryID || open() != 10 {
@@ -108,20 +106,16 @@ func TestPlacesOfAnAddress(t *testing.T) {
 	if d := overdue[0]; !d.StartOnly || d.WebhookID != f.ID("erp_hook") || d.EventType != models.EventWorkOrderCreated || d.LastResult != "500" || d.RecordID == "" || d.OrganizationID == "" || d.IntegrationID != f.ID("erp") {
 		t.Errorf("the sweep starts %+v", d)
 	}
-	if again, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(again) != 0 {
-		t.Errorf("the next sweep starts %d again: %v", len(again), err)
+	if again := servicetest.Overdue(t, f); len(again) != 0 {
+		t.Errorf("the next sweep starts %d again", len(again))
 	}
 	if wanted, err := f.Webhooks.Wanted(t.Context()); err != nil || len(wanted) != open() {
 		t.Errorf("%d are to be open, %d have a place: %v", len(wanted), open(), err)
 	}
 	// A delivered or skipped one has no place.
 	redelivered := servicetest.Value[string](f, `SELECT id FROM open_deliveries WHERE workflow LIMIT 1`)
-	if err := f.Webhooks.StopDelivery(t.Context(), redelivered); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, redelivered); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.StopDelivery(t.Context(), redelivered))
+	servicetest.Redeliver(t, f, redelivered)
 	f.Exec(`UPDATE webhook_health SET waits_until = NULL`)
 	sent := servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 204)...)
 	if len(sent.Woken) != 1 || sent.Woken[0].ID != redelivered {
@@ -134,9 +128,8 @@ func TestPlacesOfAnAddress(t *testing.T) {
 			t.Errorf("%s is %s: %v", id, retry.State.Status, err)
 		}
 	}
-	if left := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE workflow AND status <> 'failed'`); left != 0 {
-		t.Errorf("%d that are delivered or skipped have a place", left)
-	}
+	servicetest.Expect(t, "places of those that are delivered or skipped",
+		servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE workflow AND status <> 'failed'`), 0)
 }
 
 // The sweep starts no workflow of what is held or not overdue.
@@ -161,9 +154,8 @@ func TestOverdueDeliveries(t *testing.T) {
 			if tt.change != "" {
 				f.Exec(tt.change)
 			}
-			overdue, _, err := f.Webhooks.Overdue(t.Context())
-			if err != nil || len(overdue) != tt.want {
-				t.Errorf("%d are started, want %d: %v", len(overdue), tt.want, err)
+			if overdue := servicetest.Overdue(t, f); len(overdue) != tt.want {
+				t.Errorf("%d are started, want %d", len(overdue), tt.want)
 			}
 		})
 	}
@@ -180,12 +172,8 @@ func TestHeldDeliveriesHaveNoPlace(t *testing.T) {
 		if n > 0 { // one is held while it retries, one after it was redelivered
 			continue
 		}
-		if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Webhooks.StopDelivery(t.Context(), d.DeliveryID))
+		servicetest.Redeliver(t, f, d.DeliveryID)
 	}
 	f.Clock.Advance(time.Second)
 	f.Exec(`UPDATE webhooks SET held_before = $1 WHERE id = $2`, f.Clock.Now(), f.ID("erp_hook"))
@@ -196,8 +184,8 @@ func TestHeldDeliveriesHaveNoPlace(t *testing.T) {
 	}
 	f.Exec(`UPDATE open_deliveries SET workflow = false WHERE queued_at >= $1`, f.Clock.Now())
 	f.Clock.Advance(time.Hour)
-	if overdue, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(overdue) != 1 {
-		t.Errorf("the sweep starts %d, want 1: %v", len(overdue), err)
+	if overdue := servicetest.Overdue(t, f); len(overdue) != 1 {
+		t.Errorf("the sweep starts %d, want 1", len(overdue))
 	}
 }
 
@@ -213,24 +201,19 @@ func TestOrganizationsTakeTurnsInTheSweep(t *testing.T) {
 		SELECT overlay(d.id placing 'q' || right(w.url, 1) || lpad(n::text, 5, '0') from 20 for 7), d.event_id, w.id, d.record_id, d.created_at, d.queued_at, 'retrying', 1, d.next_attempt_at - interval '1 hour', false
 		FROM open_deliveries d, webhooks w, generate_series(1, 50) n WHERE d.id = $1 AND w.url LIKE '%/other/%'`, lost)
 	f.Clock.Advance(10 * time.Minute)
-	overdue, _, err := f.Webhooks.Overdue(t.Context())
-	if err != nil || len(overdue) != 200 || !slices.ContainsFunc(overdue, func(d store.FailingDelivery) bool { return d.DeliveryID == lost }) {
-		t.Errorf("of %d that are started none is the other organization's: %v", len(overdue), err)
+	overdue := servicetest.Overdue(t, f)
+	if len(overdue) != 200 || !slices.ContainsFunc(overdue, func(d store.FailingDelivery) bool { return d.DeliveryID == lost }) {
+		t.Errorf("of %d that are started none is the other organization's", len(overdue))
 	}
 }
 
 // A skipped delivery is marked, so that its workflow is woken even if this process does not do it.
 func TestSkippedDeliveriesWakeTheirWorkflows(t *testing.T) {
 	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	d := servicetest.NewDelivery(t, f)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
-	if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.StopDelivery(t.Context(), d.DeliveryID))
+	servicetest.Redeliver(t, f, d.DeliveryID)
 	f.Exec(`UPDATE webhooks SET events = '{issue.created}' WHERE id = $1`, f.ID("erp_hook"))
 	f.Wakes.Take()
 	servicetest.Claim(t, f, "erp_hook")
@@ -244,8 +227,7 @@ func TestSkippedDeliveriesWakeTheirWorkflows(t *testing.T) {
 // A held delivery that is redelivered at the moment at which its workflow looks at it stays due.
 func TestAWorkflowLooksWhileItsDeliveryIsRedelivered(t *testing.T) {
 	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	d := servicetest.NewDelivery(t, f)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
 	f.Exec(`UPDATE webhooks SET enabled = false, off_reason = 'x', off_at = now() WHERE id = $1`, f.ID("erp_hook"))
 	f.Clock.Advance(time.Minute)
@@ -258,85 +240,8 @@ func TestAWorkflowLooksWhileItsDeliveryIsRedelivered(t *testing.T) {
 		failed <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1)
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, tx.Commit(t.Context()))
 	if err := <-failed; err != nil || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryPending {
 		t.Errorf("it is %s: %v", servicetest.Status(t, f, d.DeliveryID), err)
-	}
-}
-
-// Deliveries of a type that an address always rejects are each on their own schedule, and hold up no others.
-func TestAThousandOfATypeThatAlwaysFails(t *testing.T) {
-	const rejected, batch = 1000, 50
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 204)...)
-	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, rejected+rejected/batch)
-	ids := servicetest.Value[[]string](f, `SELECT array_agg(id ORDER BY id) FROM open_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
-	due := map[string]time.Time{}
-	for next := 0; next < len(ids); next += batch + 1 {
-		var made []webhooks.Attempt
-		for n, id := range ids[next : next+batch+1] {
-			status := 422
-			if n == batch {
-				status = 204
-			} else {
-				due[id] = f.Clock.Now().Add(time.Minute)
-			}
-			made = append(made, servicetest.Attempt(f, webhooks.RenderedDelivery{DeliveryID: id}, status))
-		}
-		if got := servicetest.Record(t, f, "erp_hook", made...); len(got.Failing) != batch || got.Delivered != 1 {
-			t.Fatalf("%d have a workflow, %d are delivered", len(got.Failing), got.Delivered)
-		}
-		f.Clock.Advance(time.Second)
-	}
-	if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.WaitsUntil != nil || state.Retrying != rejected || state.Unplaced != 0 {
-		t.Errorf("the address is %+v, %v", state, err)
-	}
-	for _, id := range ids {
-		if at, failed := due[id]; failed {
-			retry, err := f.Webhooks.NextRetry(t.Context(), id)
-			if err != nil || retry.Wait != at.Sub(f.Clock.Now()) {
-				t.Fatalf("%s waits %s, want %s: %v", id, retry.Wait, at.Sub(f.Clock.Now()), err)
-			}
-		}
-	}
-	if overdue, _, err := f.Webhooks.Overdue(t.Context()); err != nil || len(overdue) != 0 {
-		t.Errorf("the sweep starts %d: %v", len(overdue), err)
-	}
-}
-
-// After an hour without Temporal, restored empty, the sweeps start the workflow of every failing delivery, which goes on
-// where its schedule was.
-func TestAnHourWithoutTemporal(t *testing.T) {
-	const failing = 90
-	f := servicetest.New(t)
-	for range failing {
-		servicetest.Create(t, f)
-	}
-	servicetest.Record(t, f, "erp_hook", attempts(f, servicetest.Claim(t, f, "erp_hook").Deliveries, 500)...)
-	f.Clock.Advance(time.Hour)
-	started := map[string]bool{}
-	for range 3 {
-		overdue, _, err := f.Webhooks.Overdue(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, d := range overdue {
-			started[d.DeliveryID] = true
-			retry, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID)
-			if err != nil || retry.Delivery == nil || retry.Delivery.Attempts != 1 {
-				t.Fatalf("it goes on with %+v, %v", retry, err)
-			}
-			recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, *retry.Delivery, 500))
-			if next := recorded.After[0].Next; next == nil || next.Sub(f.Clock.Now()) != 5*time.Minute {
-				t.Fatalf("the next attempt is at %v", next)
-			}
-		}
-		f.Clock.Advance(10 * time.Second)
-	}
-	if len(started) != failing {
-		t.Errorf("three sweeps start %d, want %d", len(started), failing)
 	}
 }

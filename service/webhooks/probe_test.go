@@ -17,18 +17,14 @@ import (
 func TestResponsesToTests(t *testing.T) {
 	f := servicetest.New(t)
 	begun, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	_, err = f.Webhooks.WebhookTest(t.Context(), store.Operator(), f.ID("erp_hook"), begun.EventID)
 	servicetest.WantCode(t, "before it was sent", err, models.CodeNotFound)
 	a := webhooks.Attempt{
 		EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 12 * time.Millisecond,
 		Status: 503, RemoteIP: "192.0.2.1", ResponseBody: []byte("busy"),
 	}
-	if err := f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), a); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), a))
 	servicetest.WantCode(t, "of a deleted address", f.Webhooks.RecordTest(t.Context(), "whk_00000000000000000000000000", a), models.CodeNotFound)
 	for _, reader := range []store.Actor{store.Operator(), servicetest.Person(t, f, "ann")} {
 		got, err := f.Webhooks.WebhookTest(t.Context(), reader, f.ID("erp_hook"), a.EventID)
@@ -51,14 +47,11 @@ func TestResponsesToTests(t *testing.T) {
 	}
 	f.Clock.Advance(webhooks.TestRetention - time.Second)
 	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests`); n != 1 {
-		t.Error("the response is gone before its time")
-	}
+	servicetest.Expect(t, "responses a second before a day",
+		servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests`), 1)
 	f.Clock.Advance(2 * time.Second)
 	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests`); n != 0 {
-		t.Error("the response stays for longer than a day")
-	}
+	servicetest.Expect(t, "responses after a day", servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests`), 0)
 }
 
 // An address gets ten tests in a minute, from the console, commands and Temporal together. Each
@@ -67,8 +60,7 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 	ann := func(f *servicetest.Fixture) store.Actor { return servicetest.Person(t, f, "ann") }
 	for name, test := range map[string]func(f *servicetest.Fixture, hook string) error{
 		"console": func(f *servicetest.Fixture, hook string) error {
-			_, err := f.Webhooks.BeginWebhookTest(t.Context(), ann(f), store.NoKey, hook)
-			return err
+			return servicetest.ErrorOf(f.Webhooks.BeginWebhookTest(t.Context(), ann(f), store.NoKey, hook))
 		},
 		"command": func(f *servicetest.Fixture, hook string) error {
 			test, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, hook)
@@ -105,55 +97,45 @@ func TestTestsOfAnAddressAreLimited(t *testing.T) {
 // A test is logged and counted once, for who asked for it, and sent once: whatever id an update has
 // in Temporal, it sends nothing that no log shows.
 func TestATestIsLoggedAndSentOnce(t *testing.T) {
-	const byAnn, byOperator = "Ann Field {ann} webhook.tested", "Millwright webhook.tested"
-	for name, test := range map[string]struct {
-		// begunAs returns the id of the update that sends the test.
-		begunAs func(f *servicetest.Fixture, begun webhooks.BegunTest) string
-		log     []string
-	}{
-		"that the console began": {func(_ *servicetest.Fixture, begun webhooks.BegunTest) string { return begun.EventID }, []string{byAnn}},
-		"that was sent": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
-			if _, _, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, begun.EventID); err != nil {
-				t.Error(err)
-			}
-			return begun.EventID
-		}, []string{byAnn, byOperator}},
-		"that was recorded": {func(f *servicetest.Fixture, begun webhooks.BegunTest) string {
-			if err := f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), webhooks.Attempt{EventID: begun.EventID, StartedAt: models.TimeOf(f.Clock.Now()), Status: 204}); err != nil {
-				t.Error(err)
-			}
-			return begun.EventID
-		}, []string{byAnn, byOperator}},
-		"of another address": {func(f *servicetest.Fixture, _ webhooks.BegunTest) string {
+	// Each returns the id of the update that sends the test which ann has begun.
+	for name, begunAs := range map[string]func(t *testing.T, f *servicetest.Fixture, begun string) string{
+		"that the console began": func(_ *testing.T, _ *servicetest.Fixture, begun string) string { return begun },
+		"that was sent": func(t *testing.T, f *servicetest.Fixture, begun string) string {
+			_, _, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, begun)
+			servicetest.Must(t, err)
+			return begun
+		},
+		"that was recorded": func(t *testing.T, f *servicetest.Fixture, begun string) string {
+			made := webhooks.Attempt{EventID: begun, StartedAt: models.TimeOf(f.Clock.Now()), Status: 204}
+			servicetest.Must(t, f.Webhooks.RecordTest(t.Context(), f.ID("erp_hook"), made))
+			return begun
+		},
+		"of another address": func(t *testing.T, f *servicetest.Fixture, _ string) string {
 			other, err := f.Webhooks.BeginWebhookTest(t.Context(), store.Operator(), store.NoKey, f.ID("reader_hook"))
-			if err != nil {
-				t.Error(err)
-			}
+			servicetest.Must(t, err)
 			return other.EventID
-		}, []string{byAnn, byOperator}},
-		"that is unknown":   {func(*servicetest.Fixture, webhooks.BegunTest) string { return "evt_01kjq7k69re00b2a00av14smbj" }, []string{byAnn, byOperator}},
-		"of Temporal's own": {func(*servicetest.Fixture, webhooks.BegunTest) string { return "a5d6f4f0-6d3f-4c2a-9a5e-0d9a7f4c1b2e" }, []string{byAnn, byOperator}},
-		"without an id":     {func(*servicetest.Fixture, webhooks.BegunTest) string { return "" }, []string{byAnn, byOperator}},
+		},
+		"that is unknown":   func(*testing.T, *servicetest.Fixture, string) string { return "evt_01kjq7k69re00b2a00av14smbj" },
+		"of Temporal's own": func(*testing.T, *servicetest.Fixture, string) string { return "a5d6f4f0-6d3f-4c2a-9a5e-0d9a7f4c1b2e" },
+		"without an id":     func(*testing.T, *servicetest.Fixture, string) string { return "" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
 			hook := f.ID("erp_hook")
 			begun, err := f.Webhooks.BeginWebhookTest(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, hook)
-			if err != nil {
-				t.Fatal(err)
-			}
-			id := test.begunAs(f, begun)
-			_, sent, err := f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, id)
-			if err != nil {
-				t.Fatal(err)
+			servicetest.Must(t, err)
+			_, sent, err := f.Webhooks.TestWebhook(t.Context(), hook, models.EventPing, begunAs(t, f, begun.EventID))
+			servicetest.Must(t, err)
+			want := []string{"Ann Field " + f.ID("ann") + " webhook.tested"}
+			if name != "that the console began" {
+				want = append(want, "Millwright webhook.tested")
 			}
 			log := strings.Split(servicetest.LogOf(f, hook), "\n")
 			slices.Sort(log)
-			want := strings.Split(strings.ReplaceAll(strings.Join(test.log, "\n"), "{ann}", f.ID("ann")), "\n")
 			if !slices.Equal(log, want) || (sent.EventID == begun.EventID) != (len(want) == 1) {
 				t.Errorf("sent is %s after %s, logged are %q, want %q", sent.EventID, begun.EventID, log, want)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests WHERE webhook_id = '`+hook+`'`); n != len(want) {
+			if n := servicetest.Value[int](f, `SELECT count(*) FROM webhook_tests WHERE webhook_id = $1`, hook); n != len(want) {
 				t.Errorf("%d tests count, want %d", n, len(want))
 			}
 		})

@@ -6,7 +6,6 @@ import (
 
 	"millwright/models"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/service/webhooks"
 )
 
@@ -15,9 +14,7 @@ import (
 func TestResultsThatComeLate(t *testing.T) {
 	redeliver := func(t *testing.T, f *servicetest.Fixture, d webhooks.RenderedDelivery) {
 		servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, 500))
-		if _, err := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, d.DeliveryID); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Redeliver(t, f, d.DeliveryID)
 	}
 	recorded := func(status int) func(*testing.T, *servicetest.Fixture, webhooks.RenderedDelivery) {
 		return func(t *testing.T, f *servicetest.Fixture, d webhooks.RenderedDelivery) {
@@ -27,22 +24,16 @@ func TestResultsThatComeLate(t *testing.T) {
 	}
 	stop := func(t *testing.T, f *servicetest.Fixture, d webhooks.RenderedDelivery) {
 		recorded(500)(t, f, d)
-		if err := f.Webhooks.StopDelivery(t.Context(), d.DeliveryID); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Webhooks.StopDelivery(t.Context(), d.DeliveryID))
 	}
 	off := func(t *testing.T, f *servicetest.Fixture, _ webhooks.RenderedDelivery) {
-		if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.TurnOff(t, f, "erp_hook")
 	}
 	offAndOn := func(since *models.Time) func(*testing.T, *servicetest.Fixture, webhooks.RenderedDelivery) {
 		return func(t *testing.T, f *servicetest.Fixture, d webhooks.RenderedDelivery) {
 			off(t, f, d)
 			f.Clock.Advance(time.Minute)
-			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.TurnOn(t, f, "erp_hook", since)
 		}
 	}
 	since := models.TimeOf(servicetest.Start)
@@ -73,20 +64,16 @@ func TestResultsThatComeLate(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
-			servicetest.Create(t, f)
-			inFlight := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+			inFlight := servicetest.NewDelivery(t, f)
 			tt.between(t, f, inFlight)
 			servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, inFlight, tt.response))
-			if got := servicetest.Status(t, f, inFlight.DeliveryID); got != tt.status {
-				t.Errorf("it is %s, want %s", got, tt.status)
-			}
+			servicetest.Expect(t, "its status", servicetest.Status(t, f, inFlight.DeliveryID), tt.status)
 			row := servicetest.Value[[]int](f, `SELECT ARRAY[attempts, attempts - attempts_before] FROM all_deliveries WHERE id = $1`, inFlight.DeliveryID)
 			if row[0] != tt.attempts || tt.status != models.DeliveryDelivered && row[1] != tt.failures {
 				t.Errorf("it has %d attempts, %d of this run of the schedule, want %d and %d", row[0], row[1], tt.attempts, tt.failures)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM all_attempts WHERE delivery_id = $1`, inFlight.DeliveryID); n != tt.attempts {
-				t.Errorf("%d attempts are kept, want %d", n, tt.attempts)
-			}
+			servicetest.Expect(t, "attempts are kept",
+				servicetest.Value[int](f, `SELECT count(*) FROM all_attempts WHERE delivery_id = $1`, inFlight.DeliveryID), tt.attempts)
 			next := servicetest.Value[*time.Time](f, `SELECT next_attempt_at FROM all_deliveries WHERE id = $1`, inFlight.DeliveryID)
 			if (next != nil) != (tt.next != 0) || next != nil && next.Sub(f.Clock.Now()) != tt.next {
 				t.Errorf("its next attempt is at %v, want in %s", next, tt.next)

@@ -33,9 +33,7 @@ func TestRedeliverEverywhere(t *testing.T) {
 		f.PlantDeliveries(planted.hook, record, models.EventWorkOrderUpdated, planted.status, 0, 2, planted.at)
 	}
 	f.Exec(`UPDATE open_deliveries SET next_attempt_at = $1 WHERE status = 'retrying'`, servicetest.Start.Add(6*time.Hour))
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("reader_updates"), ""); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.TurnOff(t, f, "reader_updates")
 	f.Wakes.Take()
 
 	ordered, err := f.Webhooks.RedeliverEverywhere(t.Context(), models.TimeOf(outage))

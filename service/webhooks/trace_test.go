@@ -34,9 +34,7 @@ func TestTraceParent(t *testing.T) {
 			if own := store.TraceParent(store.WithTraceParent(t.Context(), c.sent)); own != nil {
 				kept = *own
 			}
-			if kept != c.kept {
-				t.Errorf("the trace parent is %q, want %q", kept, c.kept)
-			}
+			servicetest.Expect(t, "the trace parent", kept, c.kept)
 		})
 	}
 }
@@ -70,21 +68,17 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
 
-	if err := f.Store.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Store.Ping(t.Context()))
 	_, unsampled := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test").Start(t.Context(), "call")
-	if _, err := f.Upkeep.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Upkeep.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0)
+	servicetest.Must(t, err)
 	if n := len(kept.GetSpans()); n != 0 {
 		t.Fatalf("%d spans without a recorded trace", n)
 	}
 
 	ctx, call := tracer.Start(t.Context(), "call")
-	if _, err := f.Upkeep.Unclaimed(ctx, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Upkeep.Unclaimed(ctx, 0)
+	servicetest.Must(t, err)
 	if _, err := f.Webhooks.LoadDelivery(ctx, "dlv_none"); err == nil {
 		t.Fatal("an unknown delivery was found")
 	}
@@ -147,38 +141,29 @@ func TestAPageIsOneRoundTrip(t *testing.T) {
 	kept := tracetest.NewInMemoryExporter()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept)).Tracer("test")
 	reader := f.Actor("reader")
-	list := func(cursor string) (recorded int, next string, trips int) {
+	next := ""
+	list := func(what, cursor string, wantRecords, wantTrips int) {
 		t.Helper()
 		kept.Reset()
 		ctx, span := tracer.Start(t.Context(), "call")
 		body, err := f.Records.WorkOrders(ctx, reader, records.WorkOrderFilter{}, lists.ListRequest{Limit: 3, Cursor: cursor})
 		span.End()
-		if err != nil {
-			t.Fatal(err)
-		}
-		got := servicetest.Read[servicetest.Page](t, body)
+		servicetest.Must(t, err)
+		got, trips := servicetest.Read[servicetest.Page](t, body), 0
 		for _, span := range kept.GetSpans() {
 			if span.Name == "postgresql" {
 				trips++
 			}
 		}
-		return len(got.Data), got.NextCursor, trips
-	}
-	want := func(what string, recorded, wantRecords, trips, wantTrips int) {
-		t.Helper()
-		if recorded != wantRecords || trips != wantTrips {
-			t.Errorf("%s: %d records in %d round trips, want %d in %d", what, recorded, trips, wantRecords, wantTrips)
+		if len(got.Data) != wantRecords || trips != wantTrips {
+			t.Errorf("%s: %d records in %d round trips, want %d in %d", what, len(got.Data), trips, wantRecords, wantTrips)
 		}
+		next = got.NextCursor
 	}
-	recorded, _, trips := list("")
-	want("the first page", recorded, 3, trips, 2)
-	recorded, next, trips := list("")
-	want("the same again", recorded, 3, trips, 1)
-	recorded, _, trips = list(next)
-	want("the next page", recorded, 1, trips, 1)
+	list("the first page", "", 3, 2)
+	list("the same again", "", 3, 1)
+	list("the next page", next, 1, 1)
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1`, f.ID("reader"))
-	recorded, _, trips = list("")
-	want("after its assignment ended", recorded, 0, trips, 2)
-	recorded, _, trips = list("")
-	want("the same again", recorded, 0, trips, 1)
+	list("after its assignment ended", "", 0, 2)
+	list("the same again", "", 0, 1)
 }

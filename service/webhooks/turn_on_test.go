@@ -25,16 +25,14 @@ func fails(t *testing.T, f *servicetest.Fixture, hook string, d webhooks.Rendere
 // A delivery's state has the class of each attempt's error.
 func TestTheClassOfAnErrorIsKept(t *testing.T) {
 	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	d := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
+	d := servicetest.NewDelivery(t, f)
 	timeout := webhooks.Attempt{
 		DeliveryID: d.DeliveryID, Number: 1, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 10 * time.Second,
 		Problem: webhook.KindTimeout, Error: "The receiver did not respond within 10 seconds.",
 	}
 	servicetest.Record(t, f, "erp_hook", timeout)
-	state, err := f.Webhooks.LoadDelivery(t.Context(), d.DeliveryID)
-	if err != nil || len(state.Made) != 1 || state.Made[0].Result != "timeout" {
-		t.Errorf("the state is %+v, %v", state, err)
+	if state := servicetest.LoadDelivery(t, f, d.DeliveryID); len(state.Made) != 1 || state.Made[0].Result != "timeout" {
+		t.Errorf("the state is %+v", state)
 	}
 }
 
@@ -54,7 +52,7 @@ func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[3], 500)) // retrying; the fifth is pending
 
-	for reason, code := range map[string]string{"bell\a": "value", strings.Repeat("é", models.MaxOffReason+1): "too_long"} {
+	for reason, code := range map[string]string{"bell\a": "value", "\x00": "value", "\xff": "value", strings.Repeat("é", models.MaxOffReason+1): "too_long"} {
 		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), reason)
 		if known, ok := errors.AsType[*models.Error](err); !ok || len(known.Fields) != 1 || known.Fields[0].Code != code {
 			t.Errorf("the reason %q: %v, want %s", reason, err, code)
@@ -74,8 +72,13 @@ func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 		deliveries[0]: models.DeliveryFailed, deliveries[2]: models.DeliveryDelivered,
 		deliveries[3]: models.DeliveryHeld, deliveries[4]: models.DeliveryHeld, last: models.DeliveryHeld,
 	} {
-		if got := servicetest.Status(t, f, id); got != want {
-			t.Errorf("a delivery is %s, want %s", got, want)
+		servicetest.Expect(t, "a delivery", servicetest.Status(t, f, id), want)
+	}
+	_, one := f.Webhooks.RedeliverDelivery(t.Context(), store.Operator(), store.NoKey, deliveries[0])
+	_, all := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start))
+	for what, err := range map[string]error{"one": one, "all": all} {
+		if models.CodeOf(err) != models.CodeValidationFailed || !strings.Contains(err.Error(), "turn it on first") {
+			t.Errorf("a redelivery of %s: %v", what, err)
 		}
 	}
 
@@ -94,15 +97,8 @@ func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 	if !servicetest.Value[bool](f, `SELECT enabled_since = $2 FROM webhooks WHERE id = $1`, f.ID("erp_hook"), f.Clock.Now()) {
 		t.Error("the shut-off period does not start again")
 	}
-	if n := servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
-		t.Error("it still counts as failing")
-	}
-	if got := servicetest.Status(t, f, deliveries[0]); got != models.DeliveryFailed {
-		t.Errorf("what failed before that time is %s", got)
-	}
-	if got := servicetest.Status(t, f, deliveries[2]); got != models.DeliveryDelivered {
-		t.Errorf("what was delivered is %s", got)
-	}
+	servicetest.Expect(t, "times since when it fails",
+		servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")), 0)
 	ids = append(ids, servicetest.Create(t, f)) // newer than what was released
 	var order []string
 	for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
@@ -133,20 +129,12 @@ func TestWritesCommitWhileAnAddressIsTurnedOffAndOn(t *testing.T) {
 				INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
 				SELECT 'dlv_01kk9late', id, $1, record_id, created_at, created_at FROM event`, f.ID("erp_hook"))
 			f.Clock.Advance(time.Minute)
-			if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.TurnOff(t, f, "erp_hook")
 			f.Clock.Advance(time.Minute)
-			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), tt.since); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.TurnOn(t, f, "erp_hook", tt.since)
 			servicetest.Create(t, f)
-			if err := late.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if held := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); held != tt.held {
-				t.Errorf("%d are held, want %d", held, tt.held)
-			}
+			servicetest.Must(t, late.Commit(t.Context()))
+			servicetest.Expect(t, "held", servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld), tt.held)
 		})
 	}
 }
@@ -154,12 +142,10 @@ func TestWritesCommitWhileAnAddressIsTurnedOffAndOn(t *testing.T) {
 func TestTurningOnWithoutASinceSendsNothing(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "The receiver moves."); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.TurnOff(t, f, "erp_hook")
 	f.Clock.Advance(time.Millisecond)
-	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), nil); err != nil || released.Due != 0 {
-		t.Fatalf("%+v released, %v", released, err)
+	if released := servicetest.TurnOn(t, f, "erp_hook", nil); released.Due != 0 {
+		t.Fatalf("%+v released", released)
 	}
 	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || !claimed.Address.Sends {
 		t.Errorf("claimed %+v", claimed)
@@ -167,9 +153,8 @@ func TestTurningOnWithoutASinceSendsNothing(t *testing.T) {
 	// If it is already on, deliveries are requeued and its time stays.
 	before := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook"))
 	f.Clock.Advance(time.Hour)
-	since := models.TimeOf(servicetest.Start)
-	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since); err != nil || released.Due != 1 {
-		t.Fatalf("%+v released, %v", released, err)
+	if released := servicetest.TurnOn(t, f, "erp_hook", new(models.TimeOf(servicetest.Start))); released.Due != 1 {
+		t.Fatalf("%+v released", released)
 	}
 	if now := servicetest.Value[time.Time](f, `SELECT enabled_since FROM webhooks WHERE id = $1`, f.ID("erp_hook")); !now.Equal(before) {
 		t.Errorf("it is on since %s, want %s", now, before)
@@ -177,31 +162,18 @@ func TestTurningOnWithoutASinceSendsNothing(t *testing.T) {
 	if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 1 {
 		t.Errorf("claimed %+v", claimed)
 	}
-	var actions []string
-	for _, line := range logged(f) {
-		actions = append(actions, strings.Fields(line)[2])
-	}
-	if want := []string{"webhook.turned_off", "webhook.turned_on", "delivery.redelivered"}; !slices.Equal(actions, want) {
-		t.Errorf("logged is %v, want %v", actions, want)
-	}
 }
 
 func TestAPingIsNotStored(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.TurnOff(t, f, "erp_hook")
 	address, ping, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventPing, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	if address.ID != f.ID("erp_hook") || address.URL != "http://127.0.0.1:9/erp" || len(address.Secrets) != 1 {
 		t.Errorf("the address is %+v", address)
 	}
 	var body, data map[string]any
-	if err := json.Unmarshal(ping.Body, &body); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, json.Unmarshal(ping.Body, &body))
 	data, _ = body["data"].(map[string]any)
 	if ping.EventType != models.EventPing || !models.IsID(ping.EventID, models.PrefixEvent) || ping.DeliveryID != "" || ping.Attempts != 0 ||
 		len(body) != 6 || body["test"] != true || body["id"] != ping.EventID || body["type"] != "ping" || body["created_at"] != "2026-03-02T12:15:30.000Z" ||
@@ -212,9 +184,8 @@ func TestAPingIsNotStored(t *testing.T) {
 	if err != nil || another.EventID == ping.EventID {
 		t.Errorf("another test is the same event: %v", err)
 	}
-	if n := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM all_deliveries) + (SELECT count(*) FROM webhook_health)`); n != 0 {
-		t.Errorf("%d rows are kept of it", n)
-	}
+	servicetest.Expect(t, "rows are kept of it",
+		servicetest.Value[int](f, `SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM all_deliveries) + (SELECT count(*) FROM webhook_health)`), 0)
 }
 
 // Histories keep the state of an address: an operator's reason is in it, no name and no words of
@@ -233,7 +204,7 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 		{"a person without a reason", ann, "", false},
 		{"a person with a reason", ann, "Ask Bob Stone, bob@acme.example.com.", false},
 		{"an operator as a person", asAnn, "", false},
-		{"an operator", store.Operator(), "The receiver moves.", true},
+		{"an operator", store.Operator(), strings.Repeat("é", models.MaxOffReason), true},
 		{"an operator without a reason", store.Operator(), "", true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -241,18 +212,16 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 			if err != nil || off.OffReason == nil || test.reason != "" && *off.OffReason != test.reason {
 				t.Fatalf("the address is %+v, %v", off, err)
 			}
-			state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook"))
-			if err != nil || state.OffReason == nil || state.OffAt == nil {
-				t.Fatalf("the state is %+v, %v", state, err)
+			state := servicetest.LoadAddress(t, f, "erp_hook")
+			if state.OffReason == nil || state.OffAt == nil {
+				t.Fatalf("the state is %+v", state)
 			}
 			if (*state.OffReason == *off.OffReason) != test.visible {
 				t.Errorf("off for %q, histories have %q", *off.OffReason, *state.OffReason)
 			}
-			if _, _, err := f.Webhooks.EnableWebhook(t.Context(), test.by, store.NoKey, f.ID("erp_hook"), nil); err != nil {
-				t.Fatal(err)
-			}
-			if state, err := f.Webhooks.LoadAddress(t.Context(), f.ID("erp_hook")); err != nil || state.OffReason != nil {
-				t.Errorf("turned on, the state is %+v, %v", state, err)
+			servicetest.TurnOn(t, f, "erp_hook", nil)
+			if state := servicetest.LoadAddress(t, f, "erp_hook"); state.OffReason != nil {
+				t.Errorf("turned on, the state is %+v", state)
 			}
 		})
 	}
@@ -269,12 +238,10 @@ func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
 		}
 	}
 	disable := func(f *servicetest.Fixture) error {
-		_, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "maintenance")
-		return err
+		return servicetest.ErrorOf(f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "maintenance"))
 	}
 	redeliver := func(f *servicetest.Fixture) error {
-		_, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), long)
-		return err
+		return servicetest.ErrorOf(f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), long))
 	}
 	test := func(f *servicetest.Fixture) error {
 		_, _, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventWorkOrderCreated, "")
@@ -306,15 +273,11 @@ func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
 				f.SetDeliveries(models.DeliveryFailed, `webhook_id = $1`, f.ID("erp_hook"))
 			}
 			if tt.off {
-				if err := disable(f); err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, disable(f))
 				f.Exec(`DELETE FROM log`)
 			}
 			servicetest.WantCode(t, name, tt.act(f), tt.code)
-			if log := servicetest.LogOf(f, f.ID("erp_hook")); log != tt.logged {
-				t.Errorf("logged is %q, want %q", log, tt.logged)
-			}
+			servicetest.Expect(t, "logged", servicetest.LogOf(f, f.ID("erp_hook")), tt.logged)
 		})
 	}
 }
