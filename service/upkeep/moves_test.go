@@ -2,6 +2,7 @@ package upkeep_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -47,9 +48,8 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	f := servicetest.New(t)
 	plantBelow(f, f.ID("ahu1"), 1, many)
 	plantBelow(f, f.ID("roof"), many+1, many+10)
-	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("fan1"), Subject: "Noise"})
+	servicetest.Must(t, err)
 	writing := servicetest.Begin(t, f)
 	insertBelow(t, f, writing, "ahu1", many+11)
 	before := servicetest.Value[uint64](f, `SELECT pg_current_xact_id()`)
@@ -62,15 +62,12 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	if got := []int{repositionedSince(f, "work_orders", before), repositionedSince(f, "feedback", before), repositionedSince(f, "inventory_nodes", before), moves(f)}; !slices.Equal(got, []int{0, 0, 1, 1}) {
 		t.Errorf("the import repositioned %d work orders, %d feedback and %d nodes and left %d moves, want the node alone and one move", got[0], got[1], got[2], got[3])
 	}
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM inventory_closure WHERE node_id = $1`, f.ID("fan1")); got != 5 {
-		t.Errorf("the fan has %d ancestors with itself, want the roof among them", got)
-	}
+	servicetest.Expect(t, "the fan's ancestors with itself and the roof",
+		servicetest.Value[int](f, `SELECT count(*) FROM inventory_closure WHERE node_id = $1`, f.ID("fan1")), 5)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{}) || moves(f) != 1 {
 		t.Errorf("while an earlier transaction runs, housekeeping did %+v and left %d moves", got, moves(f))
 	}
-	if err := writing.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, writing.Commit(t.Context()))
 	f.WaitForOpenTransactions()
 
 	transactions := 0
@@ -85,35 +82,23 @@ func TestAMoveLeavesTheRecordsBelowToHousekeeping(t *testing.T) {
 	if total := first.Repositioned + rest.Repositioned; total != many+1+1+2 || moves(f) != 0 || transactions != upkeep.Expiries {
 		t.Errorf("%d records were repositioned, %d moves are left after %d more transactions; want all records, with two nodes, once", total, moves(f), transactions)
 	}
-	if got := repositionedSince(f, "work_orders", before); got != many+1 {
-		t.Errorf("%d work orders were repositioned, want those below the move", got)
-	}
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE changed_at = $1`, f.Clock.Now()); got != 3 {
-		t.Errorf("%d nodes changed at the time of the move, want it and the two below", got)
-	}
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM work_orders WHERE changed_at <> created_at`); got != 0 {
-		t.Errorf("%d work orders have another changed_at; a move is not a change of them", got)
-	}
+	servicetest.Expect(t, "work orders were repositioned", repositionedSince(f, "work_orders", before), many+1)
+	servicetest.Expect(t, "nodes changed at the time of the move",
+		servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE changed_at = $1`, f.Clock.Now()), 3)
+	servicetest.Expect(t, "work orders with another changed_at, as a move is no change of them",
+		servicetest.Value[int](f, `SELECT count(*) FROM work_orders WHERE changed_at <> created_at`), 0)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{}) {
 		t.Errorf("once more, housekeeping did %+v", got)
 	}
 }
 
-func commit(t *testing.T, tx pgx.Tx) {
-	t.Helper()
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // workOrderID is the id of the n-th work order of plantBelow.
-func workOrderID(n int) string {
-	digits := "00000000000000000000000000"
-	for i := len(digits) - 1; n > 0; i-- {
-		digits = digits[:i] + string(rune('0'+n%10)) + digits[i+1:]
-		n /= 10
-	}
-	return "wo_" + digits
+func workOrderID(n int) string { return fmt.Sprintf("wo_%026d", n) }
+
+// plantNode inserts a node of the first organization.
+func plantNode(f *servicetest.Fixture, id, kind, parent string) {
+	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+		SELECT $1, organization_id, $2, id, 'x', now(), now() FROM inventory_nodes WHERE id = $3`, id, kind, parent)
 }
 
 func insertBelow(t *testing.T, f *servicetest.Fixture, tx pgx.Tx, node string, n int) {
@@ -144,7 +129,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			if n := servicetest.Housekeep(s.t, s.Fixture); n != 0 || moves(s.Fixture) != 1 {
 				s.t.Errorf("housekeeping repositioned %d records while one may be missing", n)
 			}
-			commit(s.t, early)
+			servicetest.Must(s.t, early.Commit(s.t.Context()))
 		},
 		"a record changed by an earlier transaction": func(s scene) {
 			early := servicetest.Begin(s.t, s.Fixture)
@@ -152,18 +137,18 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.move()
 			s.poll()
 			servicetest.Housekeep(s.t, s.Fixture)
-			commit(s.t, early)
+			servicetest.Must(s.t, early.Commit(s.t.Context()))
 		},
 		"a record committed while the move runs": func(s scene) {
 			moving := servicetest.Begin(s.t, s.Fixture)
 			servicetest.ExecIn(s.t, moving, servicetest.MoveNode, s.ID("hvac"), s.ID("mast"))
 			during := servicetest.Begin(s.t, s.Fixture)
 			insertBelow(s.t, s.Fixture, during, "mast", 5)
-			commit(s.t, during)
+			servicetest.Must(s.t, during.Commit(s.t.Context()))
 			s.poll()
 			servicetest.Housekeep(s.t, s.Fixture)
 			s.poll()
-			commit(s.t, moving)
+			servicetest.Must(s.t, moving.Commit(s.t.Context()))
 		},
 		"a record committed behind the batches by a later transaction": func(s scene) {
 			s.move()
@@ -174,7 +159,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 				s.t.Errorf("housekeeping repositioned %d records, want all 31", n)
 			}
 			s.poll()
-			commit(s.t, late)
+			servicetest.Must(s.t, late.Commit(s.t.Context()))
 		},
 		"a record changed while a batch has repositioned it, and pages in between": func(s scene) {
 			s.move()
@@ -214,7 +199,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 				s.t.Errorf("housekeeping removed %d revoked tokens during the moves, want all", removed.RevokedTokens)
 			}
 			s.poll()
-			commit(s.t, locking)
+			servicetest.Must(s.t, locking.Commit(s.t.Context()))
 		},
 		"a node below that moves on between two batches": func(s scene) {
 			s.move()
@@ -229,12 +214,12 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			between := servicetest.Begin(s.t, s.Fixture)
 			servicetest.ExecIn(s.t, between, `INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 				VALUES ($1, $2, $3, 'x', 'none', 'open', $4, now(), now())`, workOrderID(5), s.Acme.OrganizationID, "eqp_"+workOrderID(1)[3:], s.ID("ann"))
-			commit(s.t, between)
+			servicetest.Must(s.t, between.Commit(s.t.Context()))
 			s.move()
 			s.poll()
 			servicetest.ExecIn(s.t, second, servicetest.MoveNode, s.ID("hvac"), "eqp_"+workOrderID(1)[3:])
 			s.poll()
-			commit(s.t, second)
+			servicetest.Must(s.t, second.Commit(s.t.Context()))
 		},
 		"a move there and back and there again": func(s scene) {
 			s.move()
@@ -245,8 +230,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			s.move()
 		},
 		"a moved node that is removed": func(s scene) {
-			s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-				VALUES ('sys_x', $1, 'system', $2, 'x', now(), now())`, s.Acme.OrganizationID, s.ID("roof"))
+			plantNode(s.Fixture, "sys_x", "system", s.ID("roof"))
 			s.Exec(servicetest.MoveNode, s.ID("hvac"), "sys_x")
 			s.Exec(`DELETE FROM inventory_nodes WHERE id = 'sys_x'`)
 			s.move()
@@ -256,8 +240,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 			t.Parallel()
 			f := servicetest.New(t)
 			pump := "eqp_" + workOrderID(1)[3:]
-			f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-				VALUES ($1, $2, 'equipment', $3, 'Pump', now(), now())`, pump, f.Acme.OrganizationID, f.ID("mast"))
+			plantNode(f, pump, "equipment", f.ID("mast"))
 			plantBelow(f, f.ID("mast"), 10, 24)
 			plantBelow(f, pump, 25, 39)
 			f.WaitForOpenTransactions()
@@ -266,9 +249,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 				Fixture: f, t: t,
 				poll: func() {
 					t.Helper()
-					if err := follower.Poll(t.Context(), f.Service); err != nil {
-						t.Fatal(err)
-					}
+					servicetest.Must(t, follower.Poll(t.Context(), f.Service))
 				},
 				move: func() { f.Exec(servicetest.MoveNode, f.ID("hvac"), f.ID("mast")) },
 			}
@@ -284,9 +265,7 @@ func TestFollowersSeeEverythingBelowAMove(t *testing.T) {
 				f.WaitForOpenTransactions()
 			}
 			s.poll()
-			if moves(f) != 0 {
-				t.Errorf("%d moves are left", moves(f))
-			}
+			servicetest.Expect(t, "moves left", moves(f), 0)
 			for _, row := range servicetest.RowsOf(t, f, `SELECT json_build_object('id', id, 'title', title) FROM work_orders`) {
 				want := servicetest.Read[servicetest.Identified](t, row)
 				if got := follower.Seen[want.ID]; got.Title != want.Title {
@@ -304,8 +283,7 @@ func TestMovesShareBatches(t *testing.T) {
 	f.Exec(servicetest.MoveNode, f.ID("roof"), f.ID("hvac"))
 	for i := range 20 {
 		id := "sys_" + workOrderID(i)[3:]
-		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-			VALUES ($1, $2, 'system', $3, 'x', now(), now())`, id, f.Acme.OrganizationID, f.ID("hq"))
+		plantNode(f, id, "system", f.ID("hq"))
 		plantBelow(f, id, 1000+i, 1000+i)
 		f.Exec(servicetest.MoveNode, f.ID("roof"), id)
 	}
@@ -325,8 +303,7 @@ func TestOrganizationsShareBatchesOfMoves(t *testing.T) {
 	move := func(organization, above, to string, n, records int) {
 		t.Helper()
 		id := "sys_" + workOrderID(n)[3:]
-		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-			VALUES ($1, $2, 'system', $3, 'x', now(), now())`, id, organization, above)
+		plantNode(f, id, "system", above)
 		f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 			SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series($4::integer, $5) n`,
 			organization, id, f.ID("ann"), 1000*n, 1000*n+records-1)
@@ -368,11 +345,8 @@ func TestANodeInsertedDuringAMove(t *testing.T) {
 		inserted <- err
 	}()
 	servicetest.AwaitLocks(t, f, 1)
-	commit(t, moving)
-	if err := <-inserted; err != nil {
-		t.Fatal(err)
-	}
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM inventory_closure WHERE node_id = 'eqp_new'`); got != 4 {
-		t.Errorf("the new node has %d ancestors with itself, want hvac, roof and hq", got)
-	}
+	servicetest.Must(t, moving.Commit(t.Context()))
+	servicetest.Must(t, <-inserted)
+	servicetest.Expect(t, "the new node's ancestors: itself, hvac, roof and hq",
+		servicetest.Value[int](f, `SELECT count(*) FROM inventory_closure WHERE node_id = 'eqp_new'`), 4)
 }

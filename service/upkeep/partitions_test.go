@@ -1,7 +1,6 @@
 package upkeep_test
 
 import (
-	"context"
 	"strings"
 	"sync"
 	"testing"
@@ -26,9 +25,7 @@ func newPartitioned(t *testing.T) *servicetest.Fixture {
 	t.Helper()
 	f := servicetest.New(t)
 	f.Clock.Advance(time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC).Sub(servicetest.Start))
-	if err := f.Store.MakePartitions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Store.MakePartitions(t.Context()))
 	for n := 1; n > 0; { // partitions of the fixture and of the days in which the test runs
 		n = servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0).Partitions
 	}
@@ -47,18 +44,10 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	f.Clock.Advance(7*24*time.Hour + 12*time.Hour - time.Millisecond)
 	servicetest.Create(t, f)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
-	if got := left(f, "tableoid::regclass::text", "events"); got != "partitions.events_20400109" {
-		t.Errorf("the event is in %s", got)
-	}
+	servicetest.Expect(t, "the event's partition",
+		left(f, "tableoid::regclass::text", "events"), "partitions.events_20400109")
 	// Several workers start together, while a transaction writes.
-	writer, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := writer.Exec(t.Context(), `INSERT INTO attempts SELECT delivery_id, number + 1, started_at, latency_ms, status FROM attempts`); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.ExecIn(t, servicetest.Begin(t, f), `INSERT INTO attempts SELECT delivery_id, number + 1, started_at, latency_ms, status FROM attempts`)
 	var workers sync.WaitGroup
 	for range 4 {
 		workers.Go(func() {
@@ -68,9 +57,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 		})
 	}
 	workers.Wait()
-	if got := days(f, "attempts"); got != made+" 01-10 01-11 01-12 01-13 01-14 01-15 01-16" {
-		t.Errorf("afterwards there are %s", got)
-	}
+	servicetest.Expect(t, "afterwards", days(f, "attempts"), made+" 01-10 01-11 01-12 01-13 01-14 01-15 01-16")
 	if got := servicetest.Value[string](f, `SELECT string_agg(DISTINCT array_to_string(reloptions, ' '), '') FROM pg_class WHERE relname ~ '^(events|deliveries|attempts)_2040....$'`); !strings.Contains(got, "autovacuum_vacuum_insert_threshold=-1") {
 		t.Errorf("their storage parameters are %q", got)
 	}
@@ -151,9 +138,8 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		if got := stored(); got != step.rows {
 			t.Errorf("at %s events, deliveries and attempts are %s, want %s", step.at, got, step.rows)
 		}
-		if n := servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`); n != 0 {
-			t.Errorf("%d partitions are detached and not dropped", n)
-		}
+		servicetest.Expect(t, "partitions are detached and not dropped",
+			servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`), 0)
 	}
 }
 
@@ -181,9 +167,7 @@ func TestNothingIsSentAgainAfterItsRetention(t *testing.T) {
 		t.Errorf("its workflow sends it again: %v", err)
 	}
 	// In a selection it is left out, whether it is still stored or not.
-	if err := f.Store.MakePartitions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Store.MakePartitions(t.Context()))
 	kept := servicetest.DeliveryOf(f, "erp_hook", servicetest.Create(t, f))
 	f.SetDeliveries(models.DeliveryFailed, `id = $1`, kept)
 	ids := []string{kept, id, "dlv_01kj0000000000000000000000"}
@@ -203,24 +187,14 @@ func TestAnOpenDeliveryKeepsItsDay(t *testing.T) {
 	f.Exec(`DELETE FROM open_deliveries WHERE webhook_id <> $1`, f.ID("erp_hook"))
 	open := servicetest.Claim(t, f, "erp_hook").Deliveries[0]
 	f.Clock.Advance(31 * 24 * time.Hour)
-	writer, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := writer.Exec(t.Context(), `SELECT FROM open_deliveries FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
+	writer := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, writer, `SELECT FROM open_deliveries FOR UPDATE`)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got.Partitions != 3 || days(f, "events")[:5] != "01-02" {
 		t.Errorf("it removed %+v, want the partitions of the day before", got)
 	}
-	if err := writer.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, writer.Rollback(t.Context()))
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, open, 200))
-	if got := servicetest.Status(t, f, open.DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("it is %s", got)
-	}
+	servicetest.Expect(t, "its status", servicetest.Status(t, f, open.DeliveryID), models.DeliveryDelivered)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got.Partitions != 3 || days(f, "events")[:5] != "01-03" {
 		t.Errorf("then it removed %+v", got)
 	}
@@ -231,35 +205,23 @@ func TestAnOpenDeliveryKeepsItsDay(t *testing.T) {
 func TestATableInUseKeepsItsDays(t *testing.T) {
 	f := newPartitioned(t)
 	f.Clock.Advance(31 * 24 * time.Hour)
-	if err := f.Store.MakePartitions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	dump, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer dump.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := dump.Exec(t.Context(), `SELECT FROM attempts`); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Store.MakePartitions(t.Context()))
+	dump := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, dump, `SELECT FROM attempts`)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got.Partitions != 2 {
 		t.Errorf("while attempts are read it removed %+v, want two days of deliveries", got)
 	}
 	servicetest.Create(t, f)
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`); n != 0 {
-		t.Errorf("%d partitions are detached", n)
-	}
+	servicetest.Expect(t, "partitions are detached",
+		servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`), 0)
 	f.Clock.Advance(25 * time.Hour)
 	if backlog, err := f.Upkeep.Backlog(t.Context(), time.Minute); err != nil || backlog.PartitionsOverdue != 4 {
 		t.Errorf("the metric counts %d overdue partitions, %v", backlog.PartitionsOverdue, err)
 	}
-	if err := dump.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, dump.Rollback(t.Context()))
 	f.Exec(`SELECT partitions.remove_next($1)`, f.Clock.Now().Add(-models.EventRetention))
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`); n != 1 {
-		t.Errorf("%d partitions are detached, want one", n)
-	}
+	servicetest.Expect(t, "partitions are detached",
+		servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`), 1)
 	if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got.Partitions != 7 {
 		t.Errorf("afterwards it removed %+v, want the rest of three days", got)
 	}
@@ -268,10 +230,8 @@ func TestATableInUseKeepsItsDays(t *testing.T) {
 // Only the owner of the functions may run them, unless it grants that.
 func TestPartitionFunctionsAreTheOwners(t *testing.T) {
 	f := servicetest.New(t)
-	if got := left(f, "p.proname::text", `pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = 'partitions'::regnamespace AND p.prosecdef AND a.grantee = 0`); got != "" {
-		t.Errorf("everyone may run %s", got)
-	}
-	if got := left(f, "proname::text", `pg_proc WHERE pronamespace = 'partitions'::regnamespace AND prosecdef AND proacl IS NOT NULL`); got != "empty_slot make remove_next" {
-		t.Errorf("with the owner's rights run %s", got)
-	}
+	servicetest.Expect(t, "what everyone may run",
+		left(f, "p.proname::text", `pg_proc p, aclexplode(p.proacl) a WHERE p.pronamespace = 'partitions'::regnamespace AND p.prosecdef AND a.grantee = 0`), "")
+	servicetest.Expect(t, "what runs with the owner's rights",
+		left(f, "proname::text", `pg_proc WHERE pronamespace = 'partitions'::regnamespace AND prosecdef AND proacl IS NOT NULL`), "empty_slot make remove_next")
 }

@@ -75,9 +75,8 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 	s.Clock.Advance(time.Minute)
 	actor := s.As("ann")
 	actor.Operated = true
-	if _, err := s.People.DeactivatePerson(t.Context(), actor, store.NoKey, s.ID("bob"), s.ID("cat")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.People.DeactivatePerson(t.Context(), actor, store.NoKey, s.ID("bob"), s.ID("cat"))
+	servicetest.Must(t, err)
 	servicetest.Expect(t, "the request assigns", assigned(s, orders[0].id), "w bob")
 	keepHouse(s)
 	for _, o := range orders {
@@ -166,9 +165,8 @@ func TestReplacingIsRepeated(t *testing.T) {
 		RETURN NEW; END $$`)
 	s.Exec(`CREATE TRIGGER shed BEFORE INSERT ON work_order_assignees FOR EACH ROW EXECUTE FUNCTION shed()`)
 	replace(s, "cat", "bob") // cat is in no team: no other identity waits
-	if _, err := s.Upkeep.RemoveExpired(t.Context(), 100, func() bool { return true }); models.CodeOf(err) != models.CodeUnavailable {
-		t.Errorf("without space: %v", err)
-	}
+	_, err := s.Upkeep.RemoveExpired(t.Context(), 100, func() bool { return true })
+	servicetest.WantCode(t, "without space", err, models.CodeUnavailable)
 	servicetest.Expect(t, "cut short", assigned(s, ids[0])+", "+assigned(s, ids[1])+", "+assigned(s, ids[2]), "w bob, w cat, w cat")
 	s.Exec(`DROP TRIGGER shed ON work_order_assignees`)
 	for _, when := range []string{"in the end", "after a crash"} {
@@ -186,9 +184,8 @@ func TestActivatedPeopleAreNotReplaced(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
 	replace(s, "bob", "cat")
-	if _, err := s.People.ActivatePerson(t.Context(), s.As("ann"), store.NoKey, s.ID("bob")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.People.ActivatePerson(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"))
+	servicetest.Must(t, err)
 	keepHouse(s)
 	servicetest.Expect(t, "assigned are", assigned(s, id), "w bob")
 }
@@ -199,9 +196,8 @@ func TestServiceCompaniesReplaceTheirPeople(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, nil)
 	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
-	if _, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), s.ID("pia")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.People.DeactivatePerson(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), s.ID("pia"))
+	servicetest.Must(t, err)
 	keepHouse(s)
 	servicetest.Expect(t, "assigned are", assigned(s, id), "w polar, w pia")
 }

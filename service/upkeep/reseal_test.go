@@ -23,9 +23,8 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 	f := servicetest.New(t)
 	erp, reader, updates := f.ID("erp_hook"), f.ID("reader_hook"), f.ID("reader_updates")
 	for _, id := range []string{erp, erp, reader, reader} {
-		if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, id); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, id)
+		servicetest.Must(t, err)
 	}
 	f.Exec(`UPDATE webhooks SET previous_secret_until = $2, older_secret_until = $2 WHERE id = $1`, reader, servicetest.Start) // expired
 	want := map[string][]string{}
@@ -59,9 +58,8 @@ func TestAfterResealTheOldKeyIsNotNeeded(t *testing.T) {
 			t.Errorf("%s is still sealed with the old key", id)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(previous_secret) + count(older_secret) FROM webhooks`); n != 2 {
-		t.Errorf("%d old secrets are kept, want the two whose time is not over", n)
-	}
+	servicetest.Expect(t, "old secrets are kept",
+		servicetest.Value[int](f, `SELECT count(previous_secret) + count(older_secret) FROM webhooks`), 2)
 }
 
 func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
@@ -75,9 +73,8 @@ func TestResealKeepsSecretsItCannotOpen(t *testing.T) {
 	if n != all-1 || err == nil || !strings.HasSuffix(err.Error(), "renew the secrets of "+erp) {
 		t.Errorf("%d sealed, %v; want all but %s", n, err, erp)
 	}
-	if _, err := secretsOf(t, f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey)), reader); err != nil {
-		t.Errorf("the others are not sealed with the new key: %v", err)
-	}
+	_, err = secretsOf(t, f.NewInstance(servicetest.SealedWith(t, servicetest.NewerKey)), reader)
+	servicetest.WantCode(t, "the others are not sealed with the new key", err, "")
 	if kept := servicetest.Value[bool](f, `SELECT secret_sealed = 'lost'::bytea || '\x00' || $2 FROM webhooks WHERE id = $1`, erp, foreign); !kept {
 		t.Error("a secret that cannot be opened was changed")
 	}

@@ -14,25 +14,17 @@ func TestMarkAllDirtyMarksEveryOpenRecord(t *testing.T) {
 	f := servicetest.New(t)
 	var orders []string
 	for range 3 {
-		answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		orders = append(orders, answer.RecordID)
+		orders = append(orders, servicetest.Create(t, f))
 	}
 	answer, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "It rattles"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	f.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, orders[0])
 	f.Exec(`DELETE FROM dirty_records`) // their workflows have loaded them
 	f.Exec(`DELETE FROM notices`)
 	dirty := func() (ids []string) {
 		t.Helper()
 		work, err := f.Upkeep.Unclaimed(t.Context(), time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		for _, w := range work {
 			if w.Kind == store.TargetWorkOrder || w.Kind == store.TargetFeedback {
 				ids = append(ids, w.ID)

@@ -88,12 +88,8 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 			test.plant(f, "under", test.life-time.Millisecond)
 			test.plant(f, "exactly", test.life)
 			test.plant(f, "over", test.life+time.Millisecond)
-			if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != test.want {
-				t.Errorf("removed %+v, want %+v", got, test.want)
-			}
-			if got := left(f, test.column, test.table); got != "new under" {
-				t.Errorf("left are %q, want the rows that have not expired", got)
-			}
+			servicetest.Expect(t, "removed", servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0), test.want)
+			servicetest.Expect(t, "left", left(f, test.column, test.table), "new under")
 			if got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0); got != (upkeep.RemovalResult{}) {
 				t.Errorf("a second time removed %+v", got)
 			}
@@ -109,13 +105,9 @@ func TestExpiredRowsAreRemoved(t *testing.T) {
 func contents(t *testing.T, f *servicetest.Fixture) map[string]string {
 	t.Helper()
 	rows, err := f.Pool.Query(t.Context(), `SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND tablename NOT LIKE 'goose%'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	all := map[string]string{}
 	for _, table := range tables {
 		all[table] = servicetest.Value[string](f, fmt.Sprintf(
@@ -131,32 +123,23 @@ func TestNoticesStayInTheInboxWithoutAMailServer(t *testing.T) {
 		SELECT $1, $2, 'person.email_changed', $2, $3, 'former@acme.example.com' FROM generate_series(1, 5)`, f.Acme.OrganizationID, f.ID("ann"), f.Clock.Now())
 	waiting := func() int { return servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE mail = 'waiting'`) }
 	servicetest.Remove(t, f.NewInstance(servicetest.Mails), 2, 0)
-	if n := waiting(); n != 5 {
-		t.Errorf("%d notices wait for the mail server, want 5", n)
-	}
+	servicetest.Expect(t, "notices wait for the mail server", waiting(), 5)
 	servicetest.Remove(t, f.Service, 2, 0)
-	if n := waiting(); n != 0 {
-		t.Errorf("%d notices wait without one", n)
-	}
+	servicetest.Expect(t, "notices wait without one", waiting(), 0)
 }
 
 func TestNothingElseIsRemoved(t *testing.T) {
 	f := servicetest.New(t, servicetest.Mails)
 	key := store.ForCall("k", "POST", "/work-orders", []byte{1}, "")
-	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
+	servicetest.Must(t, err)
+	_, err = f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+	servicetest.Must(t, err)
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 500))
 	servicetest.Record(t, f, "reader_hook", servicetest.Attempt(f, servicetest.Claim(t, f, "reader_hook").Deliveries[0], 200))
-	if _, err := f.Access.CountAddress("192.0.2.1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Access.CountAddress("192.0.2.1")
+	servicetest.Must(t, err)
+	servicetest.Must(t, f.Access.ExchangeCounts(t.Context()))
 	servicetest.Acquire(t, f, "erp_hook")
 	revokedToken(f, "token", 0)
 	before := contents(t, f)
@@ -175,9 +158,8 @@ func TestNothingElseIsRemoved(t *testing.T) {
 			t.Errorf("%s has %s left", table, after[table])
 		}
 	}
-	if got := strings.Join(changed, " "); got != "attempts call_counts deliveries delivery_hours events open_deliveries revoked_tokens stored_responses webhook_leases" {
-		t.Errorf("something was removed from %s", got)
-	}
+	servicetest.Expect(t, "what lost rows",
+		strings.Join(changed, " "), "attempts call_counts deliveries delivery_hours events open_deliveries revoked_tokens stored_responses webhook_leases")
 }
 
 func TestRemovalRunsInBatchesOldestFirst(t *testing.T) {
@@ -242,9 +224,8 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if _, err := f.Upkeep.RemoveExpired(t.Context(), 2, func() bool { return true }); err != nil {
-			t.Errorf("the removal: %v", err)
-		}
+		_, err := f.Upkeep.RemoveExpired(t.Context(), 2, func() bool { return true })
+		servicetest.WantCode(t, "the removal", err, "")
 	}()
 	servicetest.AwaitLocks(t, f, 1)
 
@@ -260,8 +241,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 		},
 		"a change": func() error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Concurrent", Set: true}}
-			_, err := f.Records.UpdateWorkOrder(ctx, f.Actor("erp"), store.NoKey, id, patch)
-			return err
+			return servicetest.ErrorOf(f.Records.UpdateWorkOrder(ctx, f.Actor("erp"), store.NoKey, id, patch))
 		},
 		"feedback": func() error {
 			_, err := f.Records.CreateFeedback(ctx, f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Concurrent"})
@@ -278,7 +258,7 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			_, _, err := f.Webhooks.AcquireLease(ctx, f.ID("erp_hook"), "")
 			return err
 		},
-		"the sweep": func() error { _, err := f.Upkeep.Unclaimed(ctx, time.Second); return err },
+		"the sweep": func() error { return servicetest.ErrorOf(f.Upkeep.Unclaimed(ctx, time.Second)) },
 		"another removal": func() error {
 			_, err := f.Upkeep.RemoveExpired(ctx, 2, func() bool { return true })
 			var n int
@@ -288,15 +268,41 @@ func TestRemovalBlocksNoOtherWork(t *testing.T) {
 			return err
 		},
 	} {
-		if err := do(); err != nil {
-			t.Errorf("%s during a batch: %v", name, err)
-		}
+		servicetest.WantCode(t, name+" during a batch", do(), "")
 	}
 	release()
 	<-done
-	if got := left(f, "id", "open_deliveries WHERE id LIKE '%old%'"); got != "" {
-		t.Errorf("left are %s", got)
+	servicetest.Expect(t, "left", left(f, "id", "open_deliveries WHERE id LIKE '%old%'"), "")
+}
+
+// removeWhileWriting holds a removal where the trigger says, in the middle of a batch. A transaction that has made the
+// first change begins the second one then, and commits once the removal has ended.
+func removeWhileWriting(t *testing.T, f *servicetest.Fixture, trigger, first, second string) (removal error) {
+	t.Helper()
+	release := servicetest.Hold(t, f, trigger)
+	writer := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, writer, first)
+	removed, changed := make(chan error), make(chan error)
+	go func() {
+		_, err := f.Upkeep.RemoveExpired(t.Context(), 10, func() bool { return true })
+		removed <- err
+	}()
+	servicetest.AwaitLocks(t, f, 1)
+	go func() {
+		_, err := writer.Exec(t.Context(), second)
+		changed <- err
+	}()
+	servicetest.AwaitLocks(t, f, 2)
+	release()
+	for range 2 {
+		select {
+		case removal = <-removed:
+		case err := <-changed:
+			servicetest.Must(t, err)
+		}
 	}
+	servicetest.Must(t, writer.Commit(t.Context()))
+	return removal
 }
 
 // A batch never waits for a write that changes several old deliveries, while the write
@@ -306,45 +312,14 @@ func TestRemovalYieldsToAWriter(t *testing.T) {
 	for i := range 3 {
 		event(f, fmt.Sprint(i), models.EventRetention)
 	}
-	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (substr(OLD.id, 18) = '1')`)
-	writer, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Rollback(context.WithoutCancel(t.Context()))
-	change := func(name string) error {
-		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE substr(id, 18) = $1`, name)
-		return err
-	}
-	if err := change("2"); err != nil {
-		t.Fatal(err)
-	}
-	removal := make(chan error)
-	go func() {
-		_, err := f.Upkeep.RemoveExpired(t.Context(), 10, func() bool { return true })
-		removal <- err
-	}()
-	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 0 and is held at 1
-	changed := make(chan error)
-	go func() { changed <- change("0") }()
-	servicetest.AwaitLocks(t, f, 2)
-	release()
-	if err := <-removal; err != nil {
-		t.Errorf("the removal: %v", err)
-	}
-	if err := <-changed; err != nil {
-		t.Errorf("the writer: %v", err)
-	}
-	if err := writer.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := servicetest.Value[int](f, `SELECT sum(last_status) FROM open_deliveries`); got != 599 {
-		t.Errorf("the deliveries left have the statuses %d, want the one that the writer had locked", got)
-	}
+	// The batch has removed delivery 0 and is held at 1.
+	servicetest.Must(t, removeWhileWriting(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (substr(OLD.id, 18) = '1')`,
+		`UPDATE open_deliveries SET last_status = 599 WHERE substr(id, 18) = '2'`,
+		`UPDATE open_deliveries SET last_status = 599 WHERE substr(id, 18) = '0'`))
+	servicetest.Expect(t, "the sum of the statuses left, of the one that the writer had locked",
+		servicetest.Value[int](f, `SELECT sum(last_status) FROM open_deliveries`), 599)
 	servicetest.Remove(t, f.Service, 10, 0)
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries`); got != 0 {
-		t.Errorf("afterwards %d deliveries are left", got)
-	}
+	servicetest.Expect(t, "deliveries afterwards", servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries`), 0)
 }
 
 // A batch of a deleted address's deliveries and a write that changes several of them may
@@ -353,44 +328,16 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, 3)
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
-		t.Fatal(err)
-	}
-	release := servicetest.Hold(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`)
-	writer, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer writer.Rollback(context.WithoutCancel(t.Context()))
-	change := func(n int) error {
-		_, err := writer.Exec(t.Context(), `UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kk9planted000000' || $1::integer`, n)
-		return err
-	}
-	if err := change(3); err != nil {
-		t.Fatal(err)
-	}
-	removal := make(chan error)
-	go func() {
-		_, err := f.Upkeep.RemoveExpired(t.Context(), 10, func() bool { return true })
-		removal <- err
-	}()
-	servicetest.AwaitLocks(t, f, 1) // it has removed delivery 1 and is held at 2
-	changed := make(chan error)
-	go func() { changed <- change(1) }()
-	servicetest.AwaitLocks(t, f, 2)
-	release() // it goes on to 3, which the writer has
-	if err := <-changed; err != nil {
-		t.Errorf("the writer: %v", err)
-	}
-	if err := <-removal; err == nil || !strings.Contains(err.Error(), "lock timeout") {
+	servicetest.Must(t, f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")))
+	// The batch has removed delivery 1 and is held at 2. It goes on to 3, which the writer has.
+	err := removeWhileWriting(t, f, `BEFORE DELETE ON open_deliveries FOR EACH ROW WHEN (OLD.id = 'dlv_01kk9planted0000002')`,
+		`UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kk9planted0000003'`,
+		`UPDATE open_deliveries SET last_status = 599 WHERE id = 'dlv_01kk9planted0000001'`)
+	if err == nil || !strings.Contains(err.Error(), "lock timeout") {
 		t.Errorf("the removal ended with %v, want a lock timeout", err)
 	}
-	if err := writer.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if got := servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE last_status = 599`); got != 2 {
-		t.Errorf("%d deliveries have the writer's change, want both", got)
-	}
+	servicetest.Expect(t, "deliveries have the writer's change",
+		servicetest.Value[int](f, `SELECT count(*) FROM open_deliveries WHERE last_status = 599`), 2)
 	if got := servicetest.Remove(t, f.Service, 10, 0); got != (upkeep.RemovalResult{Deliveries: 4}) {
 		t.Errorf("afterwards it removes %+v", got)
 	}
@@ -401,27 +348,7 @@ func TestRemovalOfADeletedAddressYieldsToAWriter(t *testing.T) {
 func TestNoForeignKeyRefersToEventsOrDeliveries(t *testing.T) {
 	f := servicetest.New(t)
 	const references = `pg_constraint WHERE contype = 'f' AND confrelid IN ('events'::regclass, 'deliveries'::regclass, 'open_deliveries'::regclass)`
-	if got := left(f, "conname", references); got != "" {
-		t.Errorf("foreign keys refer to them: %s", got)
-	}
-}
-
-func TestAttemptAtARemovedDelivery(t *testing.T) {
-	f := servicetest.New(t)
-	servicetest.Create(t, f)
-	servicetest.Create(t, f)
-	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
-	old := models.FirstID(models.PrefixDelivery, f.Clock.Now().Add(-models.EventRetention))
-	f.Exec(`UPDATE open_deliveries SET id = $2 WHERE id = $1`, claimed[0].DeliveryID, old)
-	claimed[0].DeliveryID = old
-	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
-	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
-	if _, err := f.Webhooks.LoadDelivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
-		t.Errorf("the removed delivery is found: %v", err)
-	}
-	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
-		t.Errorf("the other attempt made its delivery %s, want delivered", got)
-	}
+	servicetest.Expect(t, "foreign keys", left(f, "conname", references), "")
 }
 
 // BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
@@ -538,7 +465,5 @@ func TestTheTimeOfTheLastCallStays(t *testing.T) {
 	window := f.Clock.Now().Add(-48 * time.Hour)
 	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'a', $2, 1), ($1, 'b', $3, 2), ($1, 'c', $3, 3)`, f.ID("erp"), window, window.Add(time.Hour))
 	servicetest.Remove(t, f.Service, 1, 0)
-	if got := left(f, "process", "call_counts"); got != "c" {
-		t.Errorf("counts of the processes %s are left, want c", got)
-	}
+	servicetest.Expect(t, "the process whose count is left", left(f, "process", "call_counts"), "c")
 }

@@ -25,21 +25,14 @@ func TestWakesNameTheirOrganization(t *testing.T) {
 	}
 	f.Wakes.Take()
 	want("a write", servicetest.Create(t, f), address)
-	if _, _, err := f.Webhooks.EnableWebhook(ctx, store.Operator(), store.NoKey, address, nil); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.TurnOn(t, f, "erp_hook", nil)
 	want("turning on", address)
-	if _, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, address, models.TimeOf(servicetest.Start)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, address, models.TimeOf(servicetest.Start))
+	servicetest.Must(t, err)
 	want("a redelivery", address)
-	if _, err := f.Webhooks.DisableWebhook(ctx, store.Operator(), store.NoKey, address, ""); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.TurnOff(t, f, "erp_hook")
 	want("turning off", address)
-	if err := f.Webhooks.DeleteWebhook(ctx, store.Operator(), store.NoKey, address); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.DeleteWebhook(ctx, store.Operator(), store.NoKey, address))
 	want("a deletion", address)
 }
 
@@ -60,7 +53,5 @@ func TestSweepTakesManyDirtyRecords(t *testing.T) {
 			found++
 		}
 	}
-	if found != 1 {
-		t.Errorf("the sweep finds the last work order %d times", found)
-	}
+	servicetest.Expect(t, "times that the sweep finds the last work order", found, 1)
 }

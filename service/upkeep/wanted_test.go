@@ -44,9 +44,7 @@ func TestOpenRecordsAreRead(t *testing.T) {
 			var got []string
 			for after := (store.WakeTarget{Kind: kind}); ; {
 				page, err := f.Upkeep.OpenRecords(t.Context(), after, limit)
-				if err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, err)
 				for _, target := range page {
 					if target.Kind != kind || !target.Swept {
 						t.Fatalf("a page has %+v", target)
@@ -78,9 +76,8 @@ func TestOpenRecordsKeepRightPlans(t *testing.T) {
 		return servicetest.Explain(t, conn, name, `'{open,in_progress}', '`+organization+`', '`+id+`', 20`)
 	}
 	for name, sql := range upkeep.OpenRecordStatements {
-		if _, err := conn.Prepare(t.Context(), name, sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.Prepare(t.Context(), name, sql)
+		servicetest.Must(t, err)
 		page(name, "", "") // makes the plan
 	}
 	addOrganizations(f, 2000, 60_000, 60_000)

@@ -1,7 +1,6 @@
 package upkeep_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -21,23 +20,13 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, many)
-	other, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `SELECT FROM open_deliveries WHERE id = 'dlv_01kk9planted0000001' FOR UPDATE`); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
-		t.Fatal(err)
-	}
+	other := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, other, `SELECT FROM open_deliveries WHERE id = 'dlv_01kk9planted0000001' FOR UPDATE`)
+	servicetest.Must(t, f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")))
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != many+1 {
 		t.Errorf("the deletion removed %d of its deliveries itself", many+1-n)
 	}
-	if err := other.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, other.Rollback(t.Context()))
 	backlog, err := f.Upkeep.Backlog(t.Context(), time.Second)
 	if err != nil || backlog.Pending != 1 {
 		t.Errorf("%d deliveries are pending, want that of the other address: %v", backlog.Pending, err)
@@ -49,9 +38,8 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 		t.Errorf("one transaction for each table and three for the address removed %+v", got)
 	}
 	servicetest.Create(t, f) // writes go on between batches
-	if n := servicetest.WithStatus(f, "reader_hook", models.DeliveryPending); n != 2 {
-		t.Errorf("another address has %d deliveries, want both", n)
-	}
+	servicetest.Expect(t, "deliveries of another address",
+		servicetest.WithStatus(f, "reader_hook", models.DeliveryPending), 2)
 	transactions = 0
 	got := servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 	if want := many + 1 - 3*upkeep.RemovalBatch; got != (upkeep.RemovalResult{Deliveries: want}) {
@@ -60,9 +48,8 @@ func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
 	if transactions < many/upkeep.RemovalBatch-3 {
 		t.Errorf("it took %d transactions", transactions)
 	}
-	if left := servicetest.Value[int](f, `SELECT (SELECT count(*) FROM deleted_webhooks) + (SELECT count(*) FROM all_deliveries WHERE webhook_id = $1)`, f.ID("erp_hook")); left != 0 {
-		t.Errorf("%d rows are left of the address", left)
-	}
+	servicetest.Expect(t, "rows are left of the address",
+		servicetest.Value[int](f, `SELECT (SELECT count(*) FROM deleted_webhooks) + (SELECT count(*) FROM all_deliveries WHERE webhook_id = $1)`, f.ID("erp_hook")), 0)
 }
 
 // An integration's addresses are deleted with it: the wakes end the address
@@ -78,9 +65,8 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 	f.Exec(`UPDATE open_deliveries SET workflow = true WHERE id = $1`, claimed[1].DeliveryID)
 	f.Clock.Advance(25 * time.Hour) // so that a warning is due
 	f.Wakes.Take()
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("erp")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("erp"))
+	servicetest.Must(t, err)
 	if woken := f.Wakes.Take(); !slices.Contains(woken, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook")}) {
 		t.Errorf("woken are %v, want the address", woken)
 	}
@@ -101,21 +87,16 @@ func TestDeletingAnIntegrationEndsTheWorkflowsOfItsAddresses(t *testing.T) {
 		}
 	}
 	wanted, err := f.Upkeep.WantedAddresses(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	unclaimed, err := f.Upkeep.Unclaimed(t.Context(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, target := range slices.Concat(wanted, unclaimed) {
 		if target.ID == f.ID("erp_hook") {
 			t.Errorf("the sweep opens its workflow again: %+v", target)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 0 {
-		t.Errorf("%d deliveries are left", n)
-	}
+	servicetest.Expect(t, "deliveries are left",
+		servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")), 0)
 }
 
 // A second deleted address waits for the first, and both are removed in one run.
@@ -125,9 +106,7 @@ func TestDeliveriesOfSeveralDeletedWebhooksAreRemoved(t *testing.T) {
 		servicetest.Create(t, f)
 	}
 	for _, hook := range []string{"erp_hook", "reader_hook"} {
-		if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(hook)); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID(hook)))
 	}
 	if got := servicetest.Remove(t, f.Service, 2, 0); got != (upkeep.RemovalResult{Deliveries: 6}) {
 		t.Errorf("removed %+v, want the six deliveries of both", got)
@@ -143,9 +122,7 @@ func TestRemovingFewDeliveriesReadsFew(t *testing.T) {
 		f.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, status, 0, many, servicetest.Start.Add(-10*time.Hour))
 	}
 	f.Exec(`VACUUM ANALYZE`)
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("reader_hook")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("reader_hook")))
 	read := func() int {
 		f.FlushStatistics()
 		return servicetest.Value[int](f, `SELECT sum(idx_tup_read)::integer FROM pg_stat_user_indexes WHERE relname LIKE ANY ('{deliveries%,open_deliveries}')`)
@@ -159,83 +136,22 @@ func TestRemovingFewDeliveriesReadsFew(t *testing.T) {
 	}
 }
 
-// A release of many deliveries looks through one batch in the command's transaction.
-// The dispatcher continues it, oldest first, while newer deliveries go on.
-func TestAReleaseOfManyDeliveriesContinuesInOrder(t *testing.T) {
+// Turning an address on with a time releases one batch of many deliveries. The dispatcher continues.
+func TestAReleaseOfManyDeliveriesContinues(t *testing.T) {
 	const many = 2500
-	for name, command := range map[string]func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error){
-		"turning on": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
-			f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, f.ID("erp_hook"))
-			_, n, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since)
-			return n, err
-		},
-		"redelivery": func(f *servicetest.Fixture, since models.Time) (webhooks.Released, error) {
-			return f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			f := servicetest.New(t)
-			servicetest.Create(t, f)
-			f.SetDeliveries(models.DeliveryDelivered, `true`)
-			servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
-			f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
-				servicetest.Start.Add(-time.Minute))
-			f.Clock.Advance(8 * 24 * time.Hour) // past the ids of what was planted
-			f.Exec(`SELECT partitions.make($1, 3)`, f.Clock.Now())
-			released, err := command(f, models.TimeOf(servicetest.Start))
-			if err != nil || released != (webhooks.Released{Due: many - 10}) {
-				t.Errorf("%+v are released (%v), want those that are new enough", released, err)
-			}
-			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryPending); n != 1000 {
-				t.Errorf("the command itself released %d deliveries, want one batch", n)
-			}
-			newest := servicetest.Create(t, f)
-			f.Clock.Advance(time.Minute)
-			unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Second)
-			if err != nil || !slices.Contains(unclaimed, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}) {
-				t.Errorf("the sweep does not find the release: %v", err)
-			}
-			order := servicetest.DispatchAll(t, f, "erp_hook")
-			if len(order) != many-10+1 {
-				t.Errorf("%d deliveries are sent, want %d", len(order), many-10+1)
-			}
-			if got := servicetest.Status(t, f, servicetest.DeliveryOf(f, "erp_hook", newest)); got != models.DeliveryDelivered {
-				t.Errorf("the newest one is %s", got)
-			}
-			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryFailed); n != 10 {
-				t.Errorf("%d are still failed, want the ten that are too old", n)
-			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM redeliveries`); n != 0 {
-				t.Error("the release is not finished")
-			}
-		})
-	}
-}
-
-// The sweep finds an unfinished release with nothing pending, and turning the address
-// off ends it.
-func TestAnUnfinishedReleaseIsFoundAndEndsWithItsWebhook(t *testing.T) {
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
-	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, 1500)
+	f.SetDeliveries(models.DeliveryDelivered, `true`)
+	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryFailed, many)
+	f.Exec(`UPDATE deliveries SET id = partitions.first_id('dlv', $1) || right(id, 7), created_at = $1 WHERE id <= 'dlv_01kk9planted0000010'`,
+		servicetest.Start.Add(-time.Minute))
 	f.Clock.Advance(8 * 24 * time.Hour) // past the ids of what was planted
-	if _, err := f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), models.TimeOf(servicetest.Start)); err != nil {
-		t.Fatal(err)
-	}
-	f.SetDeliveries(models.DeliveryDelivered, `status = 'pending'`)
-	erp := store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}
-	if unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Second); err != nil || !slices.Contains(unclaimed, erp) {
-		t.Errorf("unclaimed are %v (%v), want the address", unclaimed, err)
-	}
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), nil); err != nil {
-		t.Fatal(err)
-	}
-	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
-		t.Errorf("%d deliveries of the release are sent after the address was off", len(order))
-	}
+	f.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, f.ID("erp_hook"))
+	released := servicetest.TurnOn(t, f, "erp_hook", new(models.TimeOf(servicetest.Start)))
+	servicetest.Expect(t, "released are those that are new enough", released, webhooks.Released{Due: many - 10})
+	servicetest.Expect(t, "released by the command itself", servicetest.WithStatus(f, "erp_hook", models.DeliveryPending), 1000)
+	servicetest.Expect(t, "sent", len(servicetest.DispatchAll(t, f, "erp_hook")), many-10)
+	servicetest.Expect(t, "failed, as they are too old", servicetest.WithStatus(f, "erp_hook", models.DeliveryFailed), 10)
 }
 
 // Turning an address off and on writes no delivery.
@@ -247,22 +163,15 @@ func TestTurningOffAndOnWritesNoDelivery(t *testing.T) {
 		return servicetest.Value[string](f, `SELECT string_agg(DISTINCT xmin::text, ' ' ORDER BY xmin::text) FROM open_deliveries`)
 	}
 	before := versions()
-	if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-		t.Fatal(err)
-	}
-	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != 2501 {
-		t.Errorf("%d deliveries are held, want all", n)
-	}
+	servicetest.TurnOff(t, f, "erp_hook")
+	servicetest.Expect(t, "deliveries are held", servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld), 2501)
 	if order := servicetest.DispatchAll(t, f, "erp_hook"); len(order) > 0 {
 		t.Errorf("%d deliveries are sent", len(order))
 	}
-	since := models.TimeOf(servicetest.Start)
-	if _, released, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), &since); err != nil || released.Due != 2501 {
-		t.Errorf("%+v are released, %v", released, err)
+	if released := servicetest.TurnOn(t, f, "erp_hook", new(models.TimeOf(servicetest.Start))); released.Due != 2501 {
+		t.Errorf("%+v are released", released)
 	}
-	if after := versions(); after != before {
-		t.Errorf("the deliveries were written by transactions %s, want %s", after, before)
-	}
+	servicetest.Expect(t, "the transactions that wrote the deliveries", versions(), before)
 }
 
 // A rare write waits two seconds for a lock and five for a statement, an import longer.
@@ -276,12 +185,10 @@ func TestTimeLimitsOfRareWrites(t *testing.T) {
 	for _, table := range []string{"log", "import_keys"} {
 		f.Exec(fmt.Sprintf(`CREATE TRIGGER see_limits AFTER INSERT ON %s FOR EACH STATEMENT EXECUTE FUNCTION see_limits()`, table))
 	}
-	if _, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Webhooks.RenewWebhookSecret(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"))
+	servicetest.Must(t, err)
+	_, err = f.Imports.Run(t.Context(), []byte(servicetest.Small))
+	servicetest.Must(t, err)
 	for table, want := range map[string]string{"log": "10min 10min, 2s 5s", "import_keys": "10min 10min"} {
 		if got := servicetest.Value[string](f, `SELECT string_agg(DISTINCT lock_timeout || ' ' || statement_timeout, ', ') FROM limits_seen WHERE by = $1`, table); got != want {
 			t.Errorf("the limits of an insert into %s are %q, want %q", table, got, want)
