@@ -24,17 +24,14 @@ func TestAdministratorsChangeRoles(t *testing.T) {
 		}
 		in := people.DefinitionFields{Name: " Auditor ", Grants: models.TextArray{grants[1], grants[0]}, AppliesBelow: true, InventoryManager: onNodes}
 		id, err := f.People.SaveDefinition(ctx, ann, store.NoKey, onNodes, "", in)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		row := func() string {
 			return servicetest.Value[string](f, `SELECT concat_ws(' ', name, grants, retired) FROM `+table+` WHERE id = $1`, id)
 		}
 		servicetest.Expect(t, "the new role", row(), "Auditor {"+strings.Join(grants, ",")+"} f")
 		in.Grants, in.Retired = grants[:1], true
-		if _, err := f.People.SaveDefinition(ctx, ann, store.NoKey, onNodes, id, in); err != nil {
-			t.Fatal(err)
-		}
+		_, err = f.People.SaveDefinition(ctx, ann, store.NoKey, onNodes, id, in)
+		servicetest.Must(t, err)
 		servicetest.Expect(t, "the changed role", row(), "Auditor {"+grants[0]+"} t")
 		servicetest.Expect(t, "the log", strings.ReplaceAll(servicetest.LogOf(f, id), "Ann Field "+f.ID("ann")+" ", ""), "definition.created\ndefinition.retired")
 		_, err = f.People.SaveDefinition(ctx, ann, store.NoKey, !onNodes, id, people.DefinitionFields{Name: "New"})
@@ -70,13 +67,11 @@ func TestARoleKeepsItsOrder(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, id := t.Context(), servicetest.Person(t, f, "ann"), f.ID("org_nothing")
 	f.Exec(`UPDATE organization_permission_definitions SET grants = '{people,integrations}' WHERE id = $1`, id)
-	if _, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, people.DefinitionFields{Name: "Other", Grants: models.TextArray{"integrations", "people"}}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, people.DefinitionFields{Name: "Other", Grants: models.TextArray{"integrations", "people"}})
+	servicetest.Must(t, err)
 	servicetest.Expect(t, "the permissions", servicetest.Value[string](f, `SELECT grants::text FROM organization_permission_definitions WHERE id = $1`, id), "{people,integrations}")
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = 'organization.access_changed'`); n != 0 {
-		t.Errorf("%d notices", n)
-	}
+	servicetest.Expect(t, "notices",
+		servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = 'organization.access_changed'`), 0)
 }
 
 // People who gain a permission by a change of their role are signed out and lose a password that others may know; those
@@ -87,9 +82,7 @@ func TestAWiderRoleEndsSharedSignIn(t *testing.T) {
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	in := people.DefinitionFields{Name: "Keeper", Grants: models.TextArray{"integrations", "log_records"}}
 	id, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, "", in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	f.Exec(`UPDATE people SET organization_definition_id = $1, password_hash = 'known to others' WHERE id = $2`, id, f.ID("bob"))
 	f.Exec(`UPDATE integrations SET owners = ARRAY[$1] WHERE id = $2`, f.ID("bob"), f.ID("erp"))
 	state := func() string {
@@ -105,9 +98,8 @@ func TestAWiderRoleEndsSharedSignIn(t *testing.T) {
 		{models.TextArray{"integrations"}, "1 t 1 1"}, {models.TextArray{"integrations", "people"}, "0 f 1 2"}, {models.TextArray{"people"}, "0 f 0 3"},
 	} {
 		in.Grants = change.grants
-		if _, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, in); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, in)
+		servicetest.Must(t, err)
 		servicetest.Expect(t, "sessions, password, owners and notices", state(), change.want)
 	}
 }
@@ -137,9 +129,7 @@ func TestAnInvitationTakesATeamAndARole(t *testing.T) {
 	}
 	in, key := people.Invitation{Email: "new@acme.example.com", TeamID: f.ID("crew"), Node: "HQ", RoleID: f.ID("working")}, store.ForForm(f.ID("ann"), "a form", "")
 	p, _, err := f.People.InvitePerson(ctx, ann, key, f.ID("acme"), in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	// Sent again, the form shows the person, not the team.
 	_, _, err = f.People.InvitePerson(ctx, ann, key, f.ID("acme"), in)
 	if done, ok := errors.AsType[*store.FormDoneError](err); !ok || done.RecordID != p.ID {

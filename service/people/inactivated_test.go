@@ -17,57 +17,44 @@ func TestWorkOfInactivatedIsLeftToHousekeeping(t *testing.T) {
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), f.ID("outsider"), f.Acme.OrganizationID)
 	imported := func(file string) error {
-		_, err := f.Imports.Overwrite(ctx, []byte("organization: {key: acme}\n"+file))
-		return err
+		return servicetest.ErrorOf(f.Imports.Overwrite(ctx, []byte("organization: {key: acme}\n"+file)))
 	}
+	deactivate := func(key, replacement string) func() error {
+		return func() error {
+			return servicetest.ErrorOf(f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID(key), replacement))
+		}
+	}
+	outsider := f.ID("outsider")
 	for _, step := range []struct {
 		what  string
 		do    func() error
 		left  string
 		moved bool
 	}{
-		{"a person of no team", func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("eve"), "")
-			return err
-		}, "eve", false},
-		{"a member", func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), "")
-			return err
-		}, "bob crew", true},
+		{"a person of no team", deactivate("eve", ""), "eve", false},
+		{"a member", deactivate("bob", ""), "bob crew", true},
 		{"a member who is activated", func() error {
-			_, err := f.People.ActivatePerson(ctx, ann, store.NoKey, f.ID("bob"))
-			return err
+			return servicetest.ErrorOf(f.People.ActivatePerson(ctx, ann, store.NoKey, f.ID("bob")))
 		}, "bob", true},
-		{"a member who is replaced", func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), f.ID("cat"))
-			return err
-		}, "bob crew", true},
+		{"a member who is replaced", deactivate("bob", f.ID("cat")), "bob crew", true},
 		{"an integration that is off", func() error {
-			_, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("outsider"))
-			return err
+			return servicetest.ErrorOf(f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, outsider))
 		}, "crew outsider", false},
 		{"an integration that is on", func() error {
-			_, err := f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, f.ID("outsider"))
-			return err
+			return servicetest.ErrorOf(f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, outsider))
 		}, "", false},
 		{"an integration that is disabled", func() error {
-			_, err := f.Integrations.DisableIntegration(ctx, store.Operator(), f.ID("outsider"))
-			return err
+			return servicetest.ErrorOf(f.Integrations.DisableIntegration(ctx, store.Operator(), outsider))
 		}, "crew outsider", false},
 		{"an integration that is deleted", func() error {
-			_, err := f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, f.ID("outsider"))
-			return err
+			return servicetest.ErrorOf(f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, outsider))
 		}, "crew outsider", true},
 		{"a member who leaves", func() error {
-			_, err := f.People.RemoveTeamMember(ctx, ann, store.NoKey, f.ID("crew"), f.ID("cat"))
-			return err
+			return servicetest.ErrorOf(f.People.RemoveTeamMember(ctx, ann, store.NoKey, f.ID("crew"), f.ID("cat")))
 		}, "crew", true},
 		{"a member whom an import adds", func() error { return imported(`teams: [{key: crew, members: [dan, ann]}]`) }, "", true},
 		{"a member whom an import removes", func() error { return imported(`teams: [{key: crew, members: [dan]}]`) }, "crew", true},
-		{"a team", func() error {
-			_, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew"))
-			return err
-		}, "crew", true},
+		{"a team", func() error { return servicetest.ErrorOf(f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew"))) }, "crew", true},
 	} {
 		f.Exec(`UPDATE inactivated_identities SET reached = 'wo_'`) // each step starts housekeeping again
 		position := func() string {

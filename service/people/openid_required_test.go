@@ -1,7 +1,6 @@
 package people_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -23,48 +22,31 @@ func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 		return f.People.RequireOpenID(t.Context(), store.Operator(), store.NoKey, f.Acme.OrganizationID, "https://login.example.com")
 	}
 
-	tx, err := f.Pool.Begin(t.Context())
-	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // or the pool waits for its connection
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID); err != nil {
-		t.Fatal(err)
-	}
+	tx := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, tx, `UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID)
 	signedIn := make(chan error, 1)
 	go func() {
 		_, err := signIn(t, f, "ann@acme.example.com", password)
 		signedIn <- err
 	}()
-	servicetest.Await(t, "the sign-in waits for the requirement", func() bool { return servicetest.LockWaits(f) > 0 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.AwaitLocks(t, f, 1) // of the sign-in
+	servicetest.Must(t, tx.Commit(t.Context()))
 	if err := <-signedIn; !errors.Is(err, people.ErrSignInFailed) || sessions() > 0 {
 		t.Errorf("the sign-in that waited: %v, %d sessions", err, sessions())
 	}
 
 	f.Exec(`UPDATE organizations SET openid_required = false WHERE id = $1`, f.Acme.OrganizationID)
-	if _, err := signIn(t, f, "ann@acme.example.com", password); err != nil {
-		t.Fatal(err)
-	}
-	if tx, err = f.Pool.Begin(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := signIn(t, f, "ann@acme.example.com", password)
+	servicetest.Must(t, err)
+	tx = servicetest.Begin(t, f)
 	// What a sign-in that is not committed yet has done.
-	if _, err := tx.Exec(t.Context(), `SELECT FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1 FOR SHARE`, f.ID("ann")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := tx.Exec(t.Context(), `INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
-		VALUES (sha256('other'), 'ses_other', $1, $2, now(), now(), '192.0.2.1', '')`, f.ID("ann"), models.SignedInByPassword); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.ExecIn(t, tx, `SELECT FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1 FOR SHARE`, f.ID("ann"))
+	servicetest.ExecIn(t, tx, `INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+		VALUES (sha256('other'), 'ses_other', $1, $2, now(), now(), '192.0.2.1', '')`, f.ID("ann"), models.SignedInByPassword)
 	required := make(chan error, 1)
 	go func() { required <- require() }()
-	servicetest.Await(t, "the requirement waits for the sign-in", func() bool { return servicetest.LockWaits(f) > 0 })
-	if err := tx.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.AwaitLocks(t, f, 1) // of the requirement
+	servicetest.Must(t, tx.Commit(t.Context()))
 	if err := <-required; err != nil || sessions() > 0 {
 		t.Errorf("the requirement: %v, %d sessions remain", err, sessions())
 	}
@@ -77,9 +59,8 @@ func TestNoResetLinksWhereOpenIDIsRequired(t *testing.T) {
 	ann := servicetest.Person(t, f, "ann")
 	f.Exec(`UPDATE organizations SET openid_required = true WHERE id = $1`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ('https://login.example.com', 'bob', $1, now())`, f.ID("bob"))
-	if _, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); models.CodeOf(err) != models.CodeRuleViolation {
-		t.Errorf("with a linked account: %v", err)
-	}
+	_, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false)
+	servicetest.WantCode(t, "with a linked account", err, models.CodeRuleViolation)
 	setPassword(t, f, "eve")
 	if link, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("eve"), false); err != nil || link.Kind != models.LinkInvitation {
 		t.Errorf("with a password alone: %v, %v; want an invitation", link.Kind, err)

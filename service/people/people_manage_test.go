@@ -3,7 +3,6 @@ package people_test
 import (
 	"errors"
 	"slices"
-	"sync"
 	"testing"
 
 	"millwright/models"
@@ -22,107 +21,66 @@ func grant(f *servicetest.Fixture, key string, grants ...string) {
 // definitionOf is an id for the definition of a person of the fixture.
 func definitionOf(key string) string { return "def_0000000000000000000000000" + string(key[0]) }
 
-func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
+// changeAccess changes the access of a person of the fixture.
+func changeAccess(t *testing.T, f *servicetest.Fixture, actor store.Actor, key string, change people.AccessChange) error {
+	change.ConfirmedEmail = f.Email(key)
+	_, _, err := f.People.ChangePersonAccess(t.Context(), actor, store.NoKey, f.ID(key), change)
+	return err
+}
+
+// invite invites someone to the organization.
+func invite(t *testing.T, f *servicetest.Fixture, actor store.Actor, organization string, in people.Invitation) error {
+	_, _, err := f.People.InvitePerson(t.Context(), actor, store.NoKey, organization, in)
+	return err
+}
+
+// What makes or takes administrators is in administrators_test.go.
+func TestManagingPeopleIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "people", "log_records")
 	grant(f, "cat", "people", "integrations")
 	grant(f, "dan", "log_records")
-	ctx := t.Context()
+	ctx, acme := t.Context(), f.Acme.OrganizationID
 	ann, bob, dan, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "dan"), servicetest.Person(t, f, "pia")
-	catsDefinition := definitionOf("cat")
-	erp := f.Actor("erp")
+	catsDefinition, foreign := definitionOf("cat"), f.Polar.IDs["org_incoming"]
 	setPassword(t, f, "cat")
-	if _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("zed"), ""); err != nil {
-		t.Fatal(err)
+	deactivate := func(actor store.Actor, id string) error {
+		return servicetest.ErrorOf(f.People.DeactivatePerson(ctx, actor, store.NoKey, id, ""))
 	}
+	link := func(actor store.Actor, key string) error {
+		return servicetest.ErrorOf(f.People.NewPersonLink(ctx, actor, store.NoKey, f.ID(key), false))
+	}
+	removeWaysIn := func(actor store.Actor, key string) error {
+		return servicetest.ErrorOf(f.People.RemoveWaysIn(ctx, actor, store.NoKey, f.ID(key)))
+	}
+	emailOfEve := func(actor store.Actor, email string) error {
+		return servicetest.ErrorOf(f.People.ChangePersonEmail(ctx, actor, store.NoKey, f.ID("eve"), email))
+	}
+	servicetest.Must(t, deactivate(ann, f.ID("zed")))
 	for name, test := range map[string]struct {
-		do   func() error
+		err  error
 		code models.Code
 	}{
-		"someone without the permission":  {func() error { _, err := f.People.DeactivatePerson(ctx, dan, store.NoKey, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
-		"an integration":                  {func() error { _, err := f.People.DeactivatePerson(ctx, erp, store.NoKey, f.ID("eve"), ""); return err }, models.CodePermissionDenied},
-		"someone of another organization": {func() error { _, err := f.People.DeactivatePerson(ctx, pia, store.NoKey, f.ID("eve"), ""); return err }, models.CodeNotFound},
-		"an unknown person": {func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, "idn_00000000000000000000000000", "")
-			return err
-		}, models.CodeNotFound},
-		"a manager deactivates an administrator":      {func() error { _, err := f.People.DeactivatePerson(ctx, bob, store.NoKey, f.ID("ann"), ""); return err }, models.CodePermissionDenied},
-		"a manager makes a link for an administrator": {func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, f.ID("ann"), false); return err }, models.CodePermissionDenied},
-		"a manager makes an administrator": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("eve"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("eve")})
-			return err
-		}, models.CodePermissionDenied},
-		"a manager becomes an administrator": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")})
-			return err
-		}, models.CodePermissionDenied},
-		"a manager invites an administrator": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, bob, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "x@acme.example.com", Admin: true})
-			return err
-		}, models.CodePermissionDenied},
-		"a manager gives more than it has": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, bob, store.NoKey, f.ID("eve"), people.AccessChange{DefinitionID: &catsDefinition, ConfirmedEmail: f.Email("eve")})
-			return err
-		}, models.CodePermissionDenied},
-		"a manager takes over someone with more": {func() error { _, err := f.People.NewPersonLink(ctx, bob, store.NoKey, f.ID("cat"), false); return err }, models.CodePermissionDenied},
-		"a manager manages someone with less":    {func() error { _, err := f.People.DeactivatePerson(ctx, bob, store.NoKey, f.ID("dan"), ""); return err }, ""},
-		"the last administrator is deactivated":  {func() error { _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("ann"), ""); return err }, models.CodeRuleViolation},
-		"the last administrator resigns": {func() error {
-			_, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("ann"), people.AccessChange{ConfirmedEmail: f.Email("ann")})
-			return err
-		}, models.CodeRuleViolation},
-		"a person sets the password of another": {func() error { return f.People.SetPassword(ctx, ann, f.ID("bob"), password) }, models.CodePermissionDenied},
-		"another organization's definition": {func() error {
-			other := f.Polar.IDs["org_incoming"]
-			_, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("eve"), people.AccessChange{DefinitionID: &other, ConfirmedEmail: f.Email("eve")})
-			return err
-		}, models.CodeValidationFailed},
-		"inviting to another organization": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"})
-			return err
-		}, models.CodeNotFound},
-		"a manager removes ways to sign in": {func() error { _, err := f.People.RemoveWaysIn(ctx, bob, store.NoKey, f.ID("eve")); return err }, models.CodePermissionDenied},
-		"an administrator removes its own":  {func() error { _, err := f.People.RemoveWaysIn(ctx, ann, store.NoKey, f.ID("ann")); return err }, models.CodeRuleViolation},
-		"a manager changes an e-mail address": {func() error {
-			_, err := f.People.ChangePersonEmail(ctx, bob, store.NoKey, f.ID("eve"), "eve.two@acme.example.com")
-			return err
-		}, models.CodePermissionDenied},
-		"an address without a domain": {func() error {
-			_, err := f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("eve"), "eve")
-			return err
-		}, models.CodeValidationFailed},
-		"another person's address": {func() error {
-			_, err := f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("eve"), f.Email("bob"))
-			return err
-		}, models.CodeValidationFailed},
-		"inviting someone who can sign in": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: f.Email("cat")})
-			return err
-		}, models.CodeValidationFailed},
-		"inviting someone who was deactivated": {func() error {
-			_, _, err := f.People.InvitePerson(ctx, ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: f.Email("zed")})
-			return err
-		}, models.CodeValidationFailed},
-		"reading another organization's person": {func() error { _, err := f.People.PersonForPerson(ctx, ann, f.ID("pia")); return err }, models.CodeNotFound},
+		"someone without the permission":         {deactivate(dan, f.ID("eve")), models.CodePermissionDenied},
+		"an integration":                         {deactivate(f.Actor("erp"), f.ID("eve")), models.CodePermissionDenied},
+		"someone of another organization":        {deactivate(pia, f.ID("eve")), models.CodeNotFound},
+		"an unknown person":                      {deactivate(ann, "idn_00000000000000000000000000"), models.CodeNotFound},
+		"a manager gives more than it has":       {changeAccess(t, f, bob, "eve", people.AccessChange{DefinitionID: &catsDefinition}), models.CodePermissionDenied},
+		"a manager takes over someone with more": {link(bob, "cat"), models.CodePermissionDenied},
+		"a manager manages someone with less":    {deactivate(bob, f.ID("dan")), ""},
+		"a person sets the password of another":  {f.People.SetPassword(ctx, ann, f.ID("bob"), password), models.CodePermissionDenied},
+		"another organization's definition":      {changeAccess(t, f, ann, "eve", people.AccessChange{DefinitionID: &foreign}), models.CodeValidationFailed},
+		"inviting to another organization":       {invite(t, f, ann, f.Polar.OrganizationID, people.Invitation{Email: "x@acme.example.com"}), models.CodeNotFound},
+		"a manager removes ways to sign in":      {removeWaysIn(bob, "eve"), models.CodePermissionDenied},
+		"an administrator removes its own":       {removeWaysIn(ann, "ann"), models.CodeRuleViolation},
+		"a manager changes an e-mail address":    {emailOfEve(bob, "eve.two@acme.example.com"), models.CodePermissionDenied},
+		"an address without a domain":            {emailOfEve(ann, "eve"), models.CodeValidationFailed},
+		"another person's address":               {emailOfEve(ann, f.Email("bob")), models.CodeValidationFailed},
+		"inviting someone who can sign in":       {invite(t, f, ann, acme, people.Invitation{Email: f.Email("cat")}), models.CodeValidationFailed},
+		"inviting someone who was deactivated":   {invite(t, f, ann, acme, people.Invitation{Email: f.Email("zed")}), models.CodeValidationFailed},
+		"reading another organization's person":  {servicetest.ErrorOf(f.People.PersonForPerson(ctx, ann, f.ID("pia"))), models.CodeNotFound},
 	} {
-		if code := models.CodeOf(test.do()); code != test.code {
-			t.Errorf("%s: %q, want %q", name, code, test.code)
-		}
-	}
-	if _, _, err := f.People.ChangePersonAccess(ctx, ann, store.NoKey, f.ID("bob"), people.AccessChange{Admin: true, ConfirmedEmail: f.Email("bob")}); err != nil {
-		t.Fatal(err)
-	}
-	// Two administrators who remove each other at a time: one remains.
-	var group sync.WaitGroup
-	for _, pair := range [][2]string{{"ann", "bob"}, {"bob", "ann"}} {
-		actor := servicetest.Person(t, f, pair[0])
-		group.Go(func() {
-			_, _, _ = f.People.ChangePersonAccess(ctx, actor, store.NoKey, f.ID(pair[1]), people.AccessChange{ConfirmedEmail: f.Email(pair[1])})
-		})
-	}
-	group.Wait()
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE organization_id = $1 AND admin`, f.Acme.OrganizationID); n != 1 {
-		t.Errorf("%d administrators remain", n)
+		servicetest.WantCode(t, name, test.err, test.code)
 	}
 }
 
@@ -130,12 +88,10 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 func TestDeactivatedPeopleDoNotAct(t *testing.T) {
 	f := servicetest.New(t)
 	setPassword(t, f, "bob")
-	if _, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("bob"), ""); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Access.PersonActor(t.Context(), "bob@acme.example.com"); models.CodeOf(err) != models.CodeNotFound {
-		t.Errorf("as bob: %v", err)
-	}
+	_, err := f.People.DeactivatePerson(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("bob"), "")
+	servicetest.Must(t, err)
+	_, err = f.Access.PersonActor(t.Context(), "bob@acme.example.com")
+	servicetest.WantCode(t, "as bob", err, models.CodeNotFound)
 	if _, err := signIn(t, f, "bob@acme.example.com", password); !errors.Is(err, people.ErrSignInFailed) {
 		t.Errorf("signing in: %v", err)
 	}
@@ -159,9 +115,7 @@ func TestChangesThatMakeNoDifference(t *testing.T) {
 			t.Errorf("%s: %+v, %v", what, access, err)
 		}
 	}
-	if n := logged() - before; n != 0 {
-		t.Errorf("%d entries were logged", n)
-	}
+	servicetest.Expect(t, "entries were logged", logged()-before, 0)
 }
 
 func TestOperatorsFindPeople(t *testing.T) {

@@ -21,12 +21,9 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 	grant(f, "dan", "people", "integrations")
 	ctx, ann, dan := t.Context(), servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "dan")
 	shift, err := f.People.CreateTeam(ctx, ann, store.NoKey, f.Acme.OrganizationID, "Day shift")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, shift.ID, []string{f.ID("bob"), f.ID("cat")}); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
+	_, err = f.People.AddTeamMembers(ctx, ann, store.NoKey, shift.ID, []string{f.ID("bob"), f.ID("cat")})
+	servicetest.Must(t, err)
 	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = $1`, f.ID("erp"), []string{f.ID("bob"), f.ID("ann")})
 	state := func() string {
 		return membersOf(f, f.ID("crew")) + ", " + membersOf(f, shift.ID) + ", " +
@@ -34,8 +31,7 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 			servicetest.Value[string](f, `SELECT CASE WHEN deactivated_at IS NULL THEN '' ELSE ', deactivated' END FROM people WHERE id = $1`, f.ID("bob"))
 	}
 	deactivate := func(actor store.Actor, replacement string) error {
-		_, err := f.People.DeactivatePerson(ctx, actor, store.NoKey, f.ID("bob"), replacement)
-		return err
+		return servicetest.ErrorOf(f.People.DeactivatePerson(ctx, actor, store.NoKey, f.ID("bob"), replacement))
 	}
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("zed"))
 	for what, test := range map[string]struct {
@@ -65,12 +61,8 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 	grant(f, "cat", "integrations")
 	f.Exec(`DELETE FROM log`)
 	f.Exec(`DELETE FROM notices`)
-	if err := deactivate(ann, f.ID("cat")); err != nil {
-		t.Fatal(err)
-	}
-	if got := state(); got != "cat dan, cat, Ann Cat, deactivated" {
-		t.Errorf("afterwards: %s", got)
-	}
+	servicetest.Must(t, deactivate(ann, f.ID("cat")))
+	servicetest.Expect(t, "afterwards", state(), "cat dan, cat, Ann Cat, deactivated")
 	for id, want := range map[string]string{
 		f.ID("crew"): "team.member_added team.member_removed", shift.ID: "team.member_removed",
 		f.ID("erp"): "integration.owners_changed", f.ID("bob"): "person.deactivated",
@@ -79,9 +71,8 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 			t.Errorf("the log of %s is %q, want %q", id, got, want)
 		}
 	}
-	if told := servicetest.Value[string](f, `SELECT string_agg(n.kind || ' ' || i.name, ', ') FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, f.ID("erp")); told != string(models.NoticeOwnersChanged)+" Cat Rivers" {
-		t.Errorf("told about the owners: %s", told)
-	}
+	servicetest.Expect(t, "told about the owners",
+		servicetest.Value[string](f, `SELECT string_agg(n.kind || ' ' || i.name, ', ') FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, f.ID("erp")), string(models.NoticeOwnersChanged)+" Cat Rivers")
 	servicetest.WantCode(t, "after the deactivation", deactivate(ann, f.ID("cat")), models.CodeValidationFailed)
 }
 
@@ -91,19 +82,11 @@ func TestPersonEffects(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(title string, workers, consultants []string) string {
 		t.Helper()
-		ids := func(keys []string) (ids []string) {
-			for _, key := range keys {
-				ids = append(ids, f.ID(key))
-			}
-			return ids
-		}
 		f.Clock.Advance(time.Millisecond) // ids of the same time have no order
 		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{
-			InventoryID: f.ID("ahu1"), Title: title, Assignees: ids(workers), Consultants: ids(consultants),
+			InventoryID: f.ID("ahu1"), Title: title, Assignees: idsOf(f, workers), Consultants: idsOf(f, consultants),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return result.RecordID
 	}
 	for range 11 {
@@ -112,9 +95,8 @@ func TestPersonEffects(t *testing.T) {
 	create("With an active person", []string{"bob", "cat"}, nil)
 	create("With an inactive person", []string{"bob", "dan"}, nil)
 	create("Checked", []string{"erp"}, []string{"bob"})
-	if _, err := f.Records.CancelWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, create("Cancelled", []string{"bob"}, nil), nil); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Records.CancelWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, create("Cancelled", []string{"bob"}, nil), nil)
+	servicetest.Must(t, err)
 	f.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, f.ID("dan"))
 	f.Exec(`UPDATE integrations SET owners = $2 WHERE id = ANY ($1)`, []string{f.ID("erp"), f.ID("reader")}, []string{f.ID("bob")})
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
@@ -126,9 +108,7 @@ func TestPersonEffects(t *testing.T) {
 		{"eve", "", ""},
 	} {
 		effects, err := f.People.PersonEffects(t.Context(), servicetest.Person(t, f, test.who), f.ID("bob"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if effects.WorkerOf != 13 || effects.OnlyWorkerOf != 12 || effects.ConsultantOf != 1 {
 			t.Errorf("%s counts %+v", test.who, effects)
 		}

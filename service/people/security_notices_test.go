@@ -23,9 +23,7 @@ func TestSecurityNotices(t *testing.T) {
 	s.Exec(`UPDATE people SET admin = id IN ($1, $2, $3), deactivated_at = CASE WHEN id = $3 THEN now() END`, s.ID("ann"), s.ID("rita"), s.ID("sol"))
 	notify := func(actor store.Actor, kind models.NoticeKind, about string, people ...string) {
 		t.Helper()
-		if err := s.People.NotifySecurity(t.Context(), actor, s.ID("acme"), kind, about, "", s.IDs(people...)...); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, s.People.NotifySecurity(t.Context(), actor, s.ID("acme"), kind, about, "", s.IDs(people...)...))
 	}
 	acting := func(key string) store.Actor {
 		return store.Actor{IdentityID: s.ID(key), OrganizationID: s.ID("acme"), Kind: models.KindPerson}
@@ -49,18 +47,14 @@ func TestSecurityNotices(t *testing.T) {
 	// The sweep wakes no workflows for identities: they have none.
 	s.Clock.Advance(time.Hour)
 	unclaimed, err := s.Upkeep.Unclaimed(t.Context(), time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, target := range unclaimed {
 		if models.IsID(target.ID, models.PrefixIdentity) {
 			t.Errorf("the sweep wakes %v", target)
 		}
 	}
 	inbox, err := s.People.Notices(t.Context(), acting("rita"), people.NoticeFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	var titles []string
 	for _, n := range inbox {
 		titles = append(titles, n.Title)
@@ -77,25 +71,20 @@ func TestSecurityNotices(t *testing.T) {
 func TestFormerEmailIsTold(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	s.Exec(`UPDATE people SET admin = id = $1`, s.ID("ann"))
-	if err := s.People.NotifySecurity(t.Context(), store.Operator(), s.ID("acme"), models.NoticeEmailChanged, s.ID("bob"), "old@acme.example.com"); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, s.People.NotifySecurity(t.Context(), store.Operator(), s.ID("acme"), models.NoticeEmailChanged, s.ID("bob"), "old@acme.example.com"))
 	to := map[string]string{}
 	for _, mail := range s.ClaimMails(s.Acme.OrganizationID) {
 		to[mail.PersonName] = mail.PersonEmail
 		if len(mail.Notices) != 1 || mail.Notices[0].Identity != "Bob Stone" {
 			t.Errorf("the e-mail is about %+v", mail.Notices)
 		}
-		if err := s.Effects.RecordMail(t.Context(), mail, people.MailOutcome{Status: people.MailSent}); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, s.Effects.RecordMail(t.Context(), mail, people.MailOutcome{Status: people.MailSent}))
 	}
 	if want := map[string]string{"Ann Field": "ann@acme.example.com", "Bob Stone": "old@acme.example.com"}; !maps.Equal(to, want) {
 		t.Errorf("the e-mails go to %v, want %v", to, want)
 	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE mail_to IS NOT NULL`); n != 0 {
-		t.Errorf("%d former addresses are kept", n)
-	}
+	servicetest.Expect(t, "former addresses are kept",
+		servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE mail_to IS NOT NULL`), 0)
 }
 
 // Links are counted within an organization: a stranger's cannot use up another's.
@@ -104,20 +93,14 @@ func TestLinksOfAnotherOrganizationAreNotCounted(t *testing.T) {
 	s.Service = s.NewInstance(servicetest.Mails)
 	s.Exec(`UPDATE people SET email = 'BOB@acme.example.com' WHERE id = $1`, s.ID("ola"))
 	for range 3 {
-		if _, err := s.People.NewPersonLink(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), false); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.People.NewPersonLink(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), false)
+		servicetest.Must(t, err)
 	}
 	_, err := s.People.NewPersonLink(t.Context(), s.As("pia"), store.NoKey, s.ID("ola"), false)
-	if models.CodeOf(err) != models.CodeRateLimited {
-		t.Errorf("a fourth link: %v", err)
-	}
-	if _, err := s.People.NewPersonLink(t.Context(), store.Operator(), store.NoKey, s.ID("ola"), false); err != nil {
-		t.Errorf("an operator's link: %v", err)
-	}
-	if err := s.People.ForgotPassword(t.Context(), "form", "bob@acme.example.com", people.Client{Network: "192.0.2.1"}); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.WantCode(t, "a fourth link", err, models.CodeRateLimited)
+	_, err = s.People.NewPersonLink(t.Context(), store.Operator(), store.NoKey, s.ID("ola"), false)
+	servicetest.WantCode(t, "an operator's link", err, "")
+	servicetest.Must(t, s.People.ForgotPassword(t.Context(), "form", "bob@acme.example.com", people.Client{Network: "192.0.2.1"}))
 	links := map[string]int{}
 	for _, link := range s.MailedLinks() {
 		links[link.Organization]++

@@ -142,9 +142,8 @@ func TestSessionsOfAPersonHaveAMaximum(t *testing.T) {
 		SELECT sha256(n::text::bytea), 'ses_' || lpad(n::text, 26, '0'), $1, 'password', $2::timestamptz - n * interval '1 minute', $2, '192.0.2.1', '' FROM generate_series(1, 60) n`, f.ID("ann"), f.Clock.Now())
 	f.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
 		SELECT sha256('b'), 'ses_00000000000000000000000999', $1, 'password', $2::timestamptz - interval '1 day', $2, '192.0.2.1', ''`, f.ID("bob"), f.Clock.Now())
-	if _, err := signInFrom(t, f, "192.0.2.1", "ann@acme.example.com"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := signInFrom(t, f, "192.0.2.1", "ann@acme.example.com")
+	servicetest.Must(t, err)
 	if got := servicetest.Value[string](f, `SELECT count(*) FILTER (WHERE person_id = $1) || ' ' || count(*) FILTER (WHERE person_id <> $1) || ' ' ||
 		count(*) FILTER (WHERE id = 'ses_00000000000000000000000049') || ' ' || count(*) FILTER (WHERE id = 'ses_00000000000000000000000050') FROM sessions`, f.ID("ann")); got != "50 1 1 0" {
 		t.Errorf("of her, of others, the last that stays, the first that ends: %s", got)
@@ -166,9 +165,7 @@ func TestMadeUpAccountsLeaveFewRows(t *testing.T) {
 	}
 	before := counters(f)
 	for i := range 100 {
-		if err := form(i); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, form(i))
 	}
 	if n := counters(f) - before; n > 31 {
 		t.Errorf("100 forgotten passwords left %d rows", n)
@@ -208,17 +205,14 @@ func TestGuessesAtATimeAreWithinTheLimit(t *testing.T) {
 			t.Errorf("a guess: %v", err)
 		}
 	}
-	if told != 10 {
-		t.Errorf("%d guesses at a time were told that they are wrong, want 10", told)
-	}
+	servicetest.Expect(t, "guesses at a time that were told that they are wrong", told, 10)
 	release()
 	if err := <-right; !isLimited(err) {
 		t.Errorf("the right password, checked while ten others failed: %v", err)
 	}
 	// Elsewhere the account is as it was.
-	if _, err := signInFrom(t, f, "192.0.2.2", "ann@acme.example.com"); err != nil {
-		t.Errorf("from another network: %v", err)
-	}
+	_, err := signInFrom(t, f, "192.0.2.2", "ann@acme.example.com")
+	servicetest.WantCode(t, "from another network", err, "")
 }
 
 // Behind one address with someone who guesses, people still sign in with their browsers, and go on
@@ -228,13 +222,9 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 	setPassword(t, f, "ann")
 	const ann, network = "ann@acme.example.com", "192.0.2.1"
 	first, err := signInFrom(t, f, network, ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	viewer, err := f.People.Session(t.Context(), first.Token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	guesses(t, f.Service, network, ann, 100)
 	for i := range 50 {
 		guesses(t, f.Service, network, fmt.Sprintf("person%d@acme.example.com", i), 10)
@@ -246,12 +236,8 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 	if _, err := signInFrom(t, f, network, ann); !isLimited(err) {
 		t.Errorf("a new browser in the network: %v", err)
 	}
-	if err := known(password); err != nil {
-		t.Errorf("her browser: %v", err)
-	}
-	if err := f.People.SignInAgain(t.Context(), viewer, password); err != nil {
-		t.Errorf("her session: %v", err)
-	}
+	servicetest.WantCode(t, "her browser", known(password), "")
+	servicetest.WantCode(t, "her session", f.People.SignInAgain(t.Context(), viewer, password), "")
 	// Both are limited as well.
 	limits := map[string]struct {
 		guess func() error
@@ -277,9 +263,8 @@ func TestGuessesInTheSameNetworkLockNoOneOut(t *testing.T) {
 		t.Errorf("her session after ten guesses in it: %v", err)
 	}
 	f.Clock.Advance(time.Hour)
-	if err := errors.Join(known(password), f.People.SignInAgain(t.Context(), viewer, password)); err != nil {
-		t.Errorf("an hour later: %v", err)
-	}
+	servicetest.WantCode(t, "an hour later",
+		errors.Join(known(password), f.People.SignInAgain(t.Context(), viewer, password)), "")
 }
 
 // When the queue of passwords is full, those who guess wait or are rejected, and not people in
@@ -289,9 +274,7 @@ func TestAFullQueueRejectsThoseWhoGuess(t *testing.T) {
 	setPassword(t, f, "ann")
 	const ann = "ann@acme.example.com"
 	first, err := signInFrom(t, f, "192.0.2.1", ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	var guessing []string
 	for i := range 20 {
 		guessing = append(guessing, fmt.Sprintf("198.51.100.%d", i))
@@ -311,9 +294,7 @@ func TestAFullQueueRejectsThoseWhoGuess(t *testing.T) {
 	}
 	servicetest.Await(t, "the queue is full", func() bool { return f.People.HashesWaiting() == 256 && len(rejected) == 64 })
 	for range len(rejected) {
-		if err := <-rejected; models.CodeOf(err) != models.CodeUnavailable {
-			t.Errorf("one too many: %v", err)
-		}
+		servicetest.WantCode(t, "one too many", <-rejected, models.CodeUnavailable)
 	}
 	clients := map[string]people.Client{
 		"a network without failures":        {Network: "192.0.2.2"},

@@ -64,9 +64,7 @@ func TestSuspendedOrganizationsAreNamedToTheirPeople(t *testing.T) {
 // setPassword gives a person of the fixture the password.
 func setPassword(t *testing.T, f *servicetest.Fixture, key string) {
 	t.Helper()
-	if err := f.People.SetPassword(t.Context(), store.Operator(), f.ID(key), password); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.People.SetPassword(t.Context(), store.Operator(), f.ID(key), password))
 }
 
 func TestPasswordsAreHashedAgainWithNewParameters(t *testing.T) {
@@ -74,18 +72,15 @@ func TestPasswordsAreHashedAgainWithNewParameters(t *testing.T) {
 	setPassword(t, f, "bob")
 	f.Service = f.NewInstance(func(o *store.Options) { o.PasswordMemory = 32 })
 	first, err := signIn(t, f, "Bob@acme.example.com ", password)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	if hash := servicetest.Value[string](f, `SELECT password_hash FROM people WHERE id = $1`, f.ID("bob")); !strings.HasPrefix(hash, "$argon2id$v=19$m=32,t=2,p=1$") {
 		t.Errorf("the hash is %s", hash)
 	}
 	if _, err := signIn(t, f, "bob@acme.example.com", password); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.People.Session(t.Context(), first.Token); err != nil {
-		t.Errorf("the first session: %v", err)
-	}
+	_, err = f.People.Session(t.Context(), first.Token)
+	servicetest.WantCode(t, "the first session", err, "")
 	f.Exec(`UPDATE people SET password_hash = 'damaged' WHERE id = $1`, f.ID("bob"))
 	if _, err := signIn(t, f, "bob@acme.example.com", password); err == nil || errors.Is(err, people.ErrSignInFailed) || strings.Contains(err.Error(), "damaged") {
 		t.Errorf("a damaged hash: %v", err)
@@ -104,25 +99,21 @@ func TestAnOldPasswordStartsNoSession(t *testing.T) {
 		t.Error(err)
 	}
 	group.Wait()
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM sessions WHERE person_id = $1`, f.ID("ann")); n != 0 {
-		t.Errorf("%d sessions began with the old password", n)
-	}
+	servicetest.Expect(t, "sessions began with the old password",
+		servicetest.Value[int](f, `SELECT count(*) FROM sessions WHERE person_id = $1`, f.ID("ann")), 0)
 }
 
 func TestLinksWorkOnce(t *testing.T) {
 	f := servicetest.New(t)
 	ann := servicetest.Person(t, f, "ann")
 	_, link, err := f.People.InvitePerson(t.Context(), ann, store.NoKey, f.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	if view, err := f.People.Link(t.Context(), "192.0.2.1", link.Token); err != nil || view.Kind != models.LinkInvitation || view.Organization != "Acme Facilities" || view.Name != "nia" {
 		t.Errorf("the link is %+v, %v", view, err)
 	}
 	use := people.LinkUse{Token: link.Token, Name: "Nia Moor", Password: "short", Client: people.Client{Network: "192.0.2.1"}}
-	if _, err := f.People.UseLink(t.Context(), use); models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("a short password: %v", err)
-	}
+	_, err = f.People.UseLink(t.Context(), use)
+	servicetest.WantCode(t, "a short password", err, models.CodeValidationFailed)
 	use.Password = password
 	var group sync.WaitGroup
 	results := make(chan error, 4)
@@ -142,22 +133,17 @@ func TestLinksWorkOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if used != 1 {
-		t.Errorf("the link was used %d times", used)
-	}
+	servicetest.Expect(t, "times that the link was used", used, 1)
 	if signedIn, err := signIn(t, f, "nia@acme.example.com", password); err != nil || signedIn.Token == "" {
 		t.Error(err)
 	}
-	if name := servicetest.Value[string](f, `SELECT i.name FROM identities i JOIN people p ON p.id = i.id WHERE p.email = 'nia@acme.example.com'`); name != "Nia Moor" {
-		t.Errorf("the name is %s", name)
-	}
+	servicetest.Expect(t, "the name",
+		servicetest.Value[string](f, `SELECT i.name FROM identities i JOIN people p ON p.id = i.id WHERE p.email = 'nia@acme.example.com'`), "Nia Moor")
 	// Links expire, and a used one voids the others.
 	mailing := f.NewInstance(servicetest.Mails)
 	forgot := func(email string) []people.LinkEmail {
 		t.Helper()
-		if err := mailing.People.ForgotPassword(t.Context(), rand.Text(), email, people.Client{Network: "192.0.2.1"}); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, mailing.People.ForgotPassword(t.Context(), rand.Text(), email, people.Client{Network: "192.0.2.1"}))
 		return f.MailedLinks()
 	}
 	links := forgot("NIA@acme.example.com")
@@ -175,9 +161,7 @@ func TestLinksWorkOnce(t *testing.T) {
 	for range 8 {
 		sent += len(forgot("ann@acme.example.com"))
 	}
-	if sent != 3 {
-		t.Errorf("%d links in an hour, want 3", sent)
-	}
+	servicetest.Expect(t, "links in an hour", sent, 3)
 }
 
 // The state of a sign-in at an OpenID provider is good once and for ten minutes, and only as it
@@ -187,9 +171,7 @@ func TestOpenIDStatesAreRedeemedOnce(t *testing.T) {
 	begin := func(state string) string {
 		t.Helper()
 		sealed, err := f.People.BeginOpenID(t.Context(), state, people.Client{Network: "192.0.2.1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return sealed
 	}
 	redeem := func(what, sealed string, want error) {
@@ -220,9 +202,7 @@ func TestSessionsNameTheirBrowser(t *testing.T) {
 		strings.Repeat("é", 1000):  strings.Repeat("é", 200),
 	} {
 		signedIn, err := f.People.SignIn(t.Context(), people.SignInAttempt{Email: "bob@acme.example.com", Password: password, Client: people.Client{Network: "192.0.2.1", UserAgent: sent}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if name := servicetest.Value[string](f, `DELETE FROM sessions RETURNING user_agent`); name != kept || signedIn.Token == "" {
 			t.Errorf("%q is kept as %q, want %q", sent, name, kept)
 		}
@@ -234,16 +214,13 @@ func TestLinksWhoseKeyIsLost(t *testing.T) {
 	f := servicetest.New(t)
 	mailing := f.NewInstance(servicetest.Mails)
 	ann := servicetest.Person(t, f, "ann")
-	if _, err := mailing.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); err != nil {
-		t.Fatal(err)
-	}
+	_, err := mailing.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false)
+	servicetest.Must(t, err)
 	f.Service = f.NewInstance(servicetest.Mails, servicetest.SealedWith(t, servicetest.NewerKey))
 	if links := f.MailedLinks(); len(links) != 0 {
 		t.Errorf("mailed: %d", len(links))
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM sign_in_links`); n != 0 {
-		t.Errorf("%d links wait", n)
-	}
+	servicetest.Expect(t, "links wait", servicetest.Value[int](f, `SELECT count(*) FROM sign_in_links`), 0)
 	if _, err := f.People.NewPersonLink(t.Context(), ann, store.NoKey, f.ID("bob"), false); err != nil || len(f.MailedLinks()) != 1 {
 		t.Errorf("another link: %v", err)
 	}

@@ -23,7 +23,7 @@ func TestWritesEndSessionsAndWaysToSignIn(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	overwrite := func(file string) func() error {
-		return func() error { _, err := f.Imports.Overwrite(ctx, []byte(file)); return err }
+		return func() error { return servicetest.ErrorOf(f.Imports.Overwrite(ctx, []byte(file))) }
 	}
 	access := func(admin bool, definition string) func() error {
 		return func() error {
@@ -57,12 +57,10 @@ func TestWritesEndSessionsAndWaysToSignIn(t *testing.T) {
 		bob, cat string
 	}{
 		{"deactivated", func() error {
-			_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), "")
-			return err
+			return servicetest.ErrorOf(f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), ""))
 		}, "password", everything},
 		{"another address", func() error {
-			_, err := f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("bob"), "robert@acme.example.com")
-			return err
+			return servicetest.ErrorOf(f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("bob"), "robert@acme.example.com"))
 		}, "shared private password", everything},
 		{"an administrator", access(true, "org_viewers"), "private", everything},
 		{"a definition with more", access(false, "org_more"), "private", everything},
@@ -82,9 +80,7 @@ func TestWritesEndSessionsAndWaysToSignIn(t *testing.T) {
 		{"imported: no longer suspended", overwrite("organization: {key: acme, suspended: false}"), everything, everything},
 	} {
 		imported, err := f.Imports.Overwrite(ctx, []byte(signOutFile))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		f.Acme.IDs = imported.IDs
 		plant("bob")
 		plant("cat")

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service/inventory"
@@ -39,35 +38,31 @@ func TestTeamsAreManaged(t *testing.T) {
 	if err != nil || team.Name != "Roofers" || team.OrganizationID != f.Acme.OrganizationID {
 		t.Fatal(team, err)
 	}
+	add := func(keys ...string) func() error {
+		return func() error {
+			return servicetest.ErrorOf(f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, idsOf(f, keys)))
+		}
+	}
+	rename := func(name string) func() error {
+		return func() error { return servicetest.ErrorOf(f.People.RenameTeam(ctx, bob, store.NoKey, team.ID, name)) }
+	}
 	for _, step := range []struct {
 		do      func() error
 		members string
 		log     string
 	}{
+		{add("eve", "cat", "eve"), "cat eve", "team.member_added"},
+		{add("eve"), "cat eve", ""},
+		{add("ann", "eve"), "ann cat eve", "team.member_added"},
 		{func() error {
-			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("eve"), f.ID("cat"), f.ID("eve")})
-			return err
-		}, "cat eve", "team.member_added"},
-		{func() error {
-			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("eve")})
-			return err
-		}, "cat eve", ""},
-		{func() error {
-			_, err := f.People.AddTeamMembers(ctx, bob, store.NoKey, team.ID, []string{f.ID("ann"), f.ID("eve")})
-			return err
-		}, "ann cat eve", "team.member_added"},
-		{func() error {
-			_, err := f.People.RemoveTeamMember(ctx, bob, store.NoKey, team.ID, f.ID("cat"))
-			return err
+			return servicetest.ErrorOf(f.People.RemoveTeamMember(ctx, bob, store.NoKey, team.ID, f.ID("cat")))
 		}, "ann eve", "team.member_removed"},
-		{func() error { _, err := f.People.RenameTeam(ctx, bob, store.NoKey, team.ID, "Day shift"); return err }, "ann eve", "team.renamed"},
-		{func() error { _, err := f.People.RenameTeam(ctx, bob, store.NoKey, team.ID, " Day shift "); return err }, "ann eve", ""},
-		{func() error { _, err := f.People.DeleteTeam(ctx, bob, store.NoKey, team.ID); return err }, "", "team.deleted"},
+		{rename("Day shift"), "ann eve", "team.renamed"},
+		{rename(" Day shift "), "ann eve", ""},
+		{func() error { return servicetest.ErrorOf(f.People.DeleteTeam(ctx, bob, store.NoKey, team.ID)) }, "", "team.deleted"},
 	} {
 		before := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE record_id = $1`, team.ID)
-		if err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, step.do())
 		if members := membersOf(f, team.ID); members != step.members {
 			t.Errorf("after %s the members are %q, want %q", step.log, members, step.members)
 		}
@@ -84,9 +79,8 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	grant(f, "bob", "integrations", "log_records", "incoming_work_orders")
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	if _, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("zed"), ""); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("zed"), "")
+	servicetest.Must(t, err)
 	contents := func() string {
 		return servicetest.Value[string](f, `SELECT md5(string_agg(x::text, '' ORDER BY x::text)) FROM (SELECT (i.id, i.name, i.deleted_at, (SELECT array_agg(m ORDER BY m) FROM team_members m WHERE m.team_id = i.id)) AS x FROM identities i) i`)
 	}
@@ -127,9 +121,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 		}
 		want := func(what string, err error, code models.Code) {
 			t.Helper()
-			if models.CodeOf(err) != code {
-				t.Errorf("%s: %s returns %v, want %q", name, what, err, code)
-			}
+			servicetest.WantCode(t, name+": "+what, err, code)
 		}
 		_, err := f.People.AddTeamMembers(ctx, test.actor, store.NoKey, team, members)
 		want("adding", err, max(test.code, test.adding))
@@ -154,7 +146,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 	for i := range 201 {
 		many = append(many, fmt.Sprintf("idn_%026d", i))
 	}
-	_, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), many)
+	_, err = f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), many)
 	if invalid, ok := errors.AsType[*models.Error](err); !ok || len(invalid.Fields) != 1 || invalid.Fields[0].Code != "too_many" {
 		t.Errorf("adding 201 people: %v", err)
 	}
@@ -166,9 +158,7 @@ func TestManagingTeamsIsRejected(t *testing.T) {
 			t.Errorf("renaming to %q returns %v", name, err)
 		}
 	}
-	if contents() != before {
-		t.Error("a rejected change changed something")
-	}
+	servicetest.Expect(t, "contents after rejected changes", contents(), before)
 }
 
 // A deleted team is unknown, cannot be given work or permissions, and is still named by the
@@ -183,37 +173,29 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if team, workOrders, err := h.People.TeamEffects(ctx, ann, crew); err != nil || team.Members != 2 || team.Nodes != 1 || workOrders != 1 {
 		t.Errorf("the effects are %+v and %d work orders, %v", team, workOrders, err)
 	}
-	if _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, crew); err != nil {
-		t.Fatal(err)
-	}
+	_, err = h.People.DeleteTeam(ctx, ann, store.NoKey, crew)
+	servicetest.Must(t, err)
 	for what, call := range map[string]func() error{
-		"reading it":      func() error { _, err := h.People.TeamForPerson(ctx, ann, crew, lists.NameFilter{}); return err },
-		"its record":      func() error { _, err := h.People.Team(ctx, erp, crew); return err },
-		"its assignments": func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, crew); return err },
+		"reading it":      func() error { return servicetest.ErrorOf(h.People.TeamForPerson(ctx, ann, crew, lists.NameFilter{})) },
+		"its record":      func() error { return servicetest.ErrorOf(h.People.Team(ctx, erp, crew)) },
+		"its assignments": func() error { return servicetest.ErrorOf(h.Records.AssignmentsForPerson(ctx, ann, crew)) },
 		"its effects":     func() error { _, _, err := h.People.TeamEffects(ctx, ann, crew); return err },
-		"deleting it":     func() error { _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, crew); return err },
-		"renaming it":     func() error { _, err := h.People.RenameTeam(ctx, ann, store.NoKey, crew, "x"); return err },
+		"deleting it":     func() error { return servicetest.ErrorOf(h.People.DeleteTeam(ctx, ann, store.NoKey, crew)) },
+		"renaming it":     func() error { return servicetest.ErrorOf(h.People.RenameTeam(ctx, ann, store.NoKey, crew, "x")) },
 		"adding to it": func() error {
-			_, err := h.People.AddTeamMembers(ctx, ann, store.NoKey, crew, []string{h.ID("eve")})
-			return err
+			return servicetest.ErrorOf(h.People.AddTeamMembers(ctx, ann, store.NoKey, crew, []string{h.ID("eve")}))
 		},
 		"removing from it": func() error {
-			_, err := h.People.RemoveTeamMember(ctx, ann, store.NoKey, crew, h.ID("bob"))
-			return err
+			return servicetest.ErrorOf(h.People.RemoveTeamMember(ctx, ann, store.NoKey, crew, h.ID("bob")))
 		},
 		"one of its members": func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, crew, h.ID("bob")); return err },
 	} {
-		if err := call(); models.CodeOf(err) != models.CodeNotFound {
-			t.Errorf("%s: %v", what, err)
-		}
+		servicetest.WantCode(t, what, call(), models.CodeNotFound)
 	}
-	if err := h.Inventory.Assign(ctx, ann, store.NoKey, h.ID("hq"), crew, h.ID("working")); models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("assigning it to a node: %v", err)
-	}
+	servicetest.WantCode(t, "assigning it to a node",
+		h.Inventory.Assign(ctx, ann, store.NoKey, h.ID("hq"), crew, h.ID("working")), models.CodeValidationFailed)
 	_, err = h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("hvac"), Title: "x", Assignees: []string{crew}})
-	if models.CodeOf(err) != models.CodeValidationFailed {
-		t.Errorf("giving it work: %v", err)
-	}
+	servicetest.WantCode(t, "giving it work", err, models.CodeValidationFailed)
 	choices, err := h.Records.AssigneeChoices(ctx, ann, h.ID("hq"))
 	if err != nil || slices.ContainsFunc(choices.Identities, func(i inventory.AssignableIdentity) bool { return i.ID == crew }) {
 		t.Errorf("it can be chosen: %v, %v", choices.Identities, err)
@@ -227,9 +209,8 @@ func TestADeletedTeamIsUnknown(t *testing.T) {
 	if body, err := h.Records.WorkOrder(ctx, ann, record.ID); err != nil || !strings.Contains(string(body), `"Crew"`) {
 		t.Errorf("the work order is %s, %v", body, err)
 	}
-	if n := servicetest.Value[int](h.Fixture, `SELECT count(*) FROM assignments WHERE identity_id = $1`, crew); n != 0 {
-		t.Errorf("%d assignments are left", n)
-	}
+	servicetest.Expect(t, "assignments are left",
+		servicetest.Value[int](h.Fixture, `SELECT count(*) FROM assignments WHERE identity_id = $1`, crew), 0)
 	log, err := h.Pages.LogRecords(ctx, ann, "", pages.LogFilter{RecordID: crew})
 	if err != nil || len(log.Records) != 1 || log.Records[0].RecordName == nil || *log.Records[0].RecordName != "Crew" {
 		t.Errorf("the log is %+v, %v", log.Records, err)
@@ -254,12 +235,9 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 		}
 	}
 	group.Wait()
-	if members := membersOf(f, f.ID("crew")); members != "bob dan eve zed" {
-		t.Errorf("the members are %s", members)
-	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'team.member_added'`); n != 2 {
-		t.Errorf("%d entries are logged", n)
-	}
+	servicetest.Expect(t, "the members", membersOf(f, f.ID("crew")), "bob dan eve zed")
+	servicetest.Expect(t, "entries are logged",
+		servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'team.member_added'`), 2)
 	deleted := make([]error, 2)
 	for i, who := range []store.Actor{ann, cat} {
 		group.Go(func() { _, deleted[i] = f.People.DeleteTeam(ctx, who, store.NoKey, f.ID("crew")) })
@@ -269,9 +247,7 @@ func TestTeamsAreChangedAtOnce(t *testing.T) {
 	if (deleted[0] == nil) == (deleted[1] == nil) || models.CodeOf(deleted[0])+models.CodeOf(deleted[1]) != models.CodeNotFound {
 		t.Errorf("the deletions return %v", deleted)
 	}
-	if members := membersOf(f, f.ID("crew")); members != "" {
-		t.Errorf("the deleted team has the members %s", members)
-	}
+	servicetest.Expect(t, "members of the deleted team", membersOf(f, f.ID("crew")), "")
 }
 
 // A member has the permissions of the team as long as it is in the team.
@@ -305,15 +281,13 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 	file := func(members string) []byte {
 		return []byte("organization: {key: acme}\nteams: [{key: crew, name: Crew, members: [" + members + "]}]\n")
 	}
-	if _, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("eve")}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.People.AddTeamMembers(ctx, ann, store.NoKey, f.ID("crew"), []string{f.ID("eve")})
+	servicetest.Must(t, err)
 	if _, err := f.Imports.Run(ctx, file("bob, dan")); err == nil {
 		t.Error("an import removes a member whom a person added")
 	}
-	if _, err := f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew")); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.People.DeleteTeam(ctx, ann, store.NoKey, f.ID("crew"))
+	servicetest.Must(t, err)
 	if _, err := f.Imports.Run(ctx, file("bob, dan")); err == nil {
 		t.Error("an import creates a deleted team again")
 	}
@@ -321,9 +295,7 @@ func TestAnImportDoesNotUndoChangesOfTeams(t *testing.T) {
 	if err != nil || result.IDs["crew"] == f.ID("crew") {
 		t.Fatalf("an import that overwrites returns %v, %v", result.IDs, err)
 	}
-	if members := membersOf(f, result.IDs["crew"]); members != "bob dan" {
-		t.Errorf("the members are %s", members)
-	}
+	servicetest.Expect(t, "the members", membersOf(f, result.IDs["crew"]), "bob dan")
 }
 
 // Lists of an organization with 10,000 people and hundreds of teams, one of which has all
@@ -336,23 +308,23 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	ctx, ann := t.Context(), h.As("ann")
 	team, session := h.ID("crew"), servicetest.Session(h.Fixture, "bob")
 	reads := map[string]func() error{
-		"a session": func() error { _, err := h.People.Session(ctx, session); return err },
-		"teams":     func() error { _, err := h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Limit: 51}); return err },
+		"a session": func() error { return servicetest.ErrorOf(h.People.Session(ctx, session)) },
+		"teams": func() error {
+			return servicetest.ErrorOf(h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Limit: 51}))
+		},
 		"teams by name": func() error {
-			_, err := h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51})
-			return err
+			return servicetest.ErrorOf(h.People.TeamsForPerson(ctx, ann, lists.NameFilter{Search: "nowhere", Limit: 51}))
 		},
 		"a team": func() error {
-			_, err := h.People.TeamForPerson(ctx, ann, team, lists.NameFilter{Limit: 51})
-			return err
+			return servicetest.ErrorOf(h.People.TeamForPerson(ctx, ann, team, lists.NameFilter{Limit: 51}))
 		},
 		"people to add": func() error {
 			_, err := h.People.ListForPerson(ctx, ann, "", people.PersonFilter{OutsideTeam: team, NameFilter: lists.NameFilter{Limit: 51}})
 			return err
 		},
-		"a person's":      func() error { _, err := h.People.TeamsOfPerson(ctx, ann, h.ID("bob")); return err },
-		"assignments":     func() error { _, err := h.Records.AssignmentsForPerson(ctx, ann, team); return err },
-		"definitions":     func() error { _, err := h.Inventory.Definitions(ctx, ann); return err },
+		"a person's":      func() error { return servicetest.ErrorOf(h.People.TeamsOfPerson(ctx, ann, h.ID("bob"))) },
+		"assignments":     func() error { return servicetest.ErrorOf(h.Records.AssignmentsForPerson(ctx, ann, team)) },
+		"definitions":     func() error { return servicetest.ErrorOf(h.Inventory.Definitions(ctx, ann)) },
 		"before deletion": func() error { _, _, err := h.People.TeamEffects(ctx, ann, team); return err },
 		"one member":      func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err },
 	}
@@ -384,12 +356,8 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 			t.Logf("%s reads %d pages", name, pages)
 		}
 	}
-	// A team of everyone is deleted like any other.
-	began := time.Now()
-	if _, err := h.People.DeleteTeam(ctx, ann, store.NoKey, team); err != nil {
-		t.Error(err)
-	}
-	t.Log("deleted in", time.Since(began))
+	_, err := h.People.DeleteTeam(ctx, ann, store.NoKey, team) // of everyone
+	servicetest.Must(t, err)
 }
 
 // plantPeople creates people who all are in the team crew and some teams each, and teams
