@@ -1,7 +1,6 @@
 package effects_test
 
 import (
-	"context"
 	"testing"
 
 	"millwright/models"
@@ -20,18 +19,10 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
-			if _, err := f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), ""); err != nil {
-				t.Fatal(err)
-			}
-			other, err := f.Pool.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer other.Rollback(context.WithoutCancel(t.Context()))
+			servicetest.TurnOff(t, f, "erp_hook")
+			other := servicetest.Begin(t, f)
 			for _, sql := range []string{`SELECT FROM webhooks WHERE id = $1 FOR UPDATE`, test.sql} {
-				if _, err := other.Exec(t.Context(), sql, f.ID("erp_hook")); err != nil {
-					t.Fatal(err)
-				}
+				servicetest.ExecIn(t, other, sql, f.ID("erp_hook"))
 			}
 			made := make(chan error)
 			go func() {
@@ -39,16 +30,12 @@ func TestPublishingWaitsForAnAddressThatIsBeingTurnedOnOrDeleted(t *testing.T) {
 				made <- err
 			}()
 			servicetest.AwaitLocks(t, f, 1)
-			if err := other.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, other.Commit(t.Context()))
 			if err := <-made; err != nil {
 				t.Fatalf("creating the work order: %v", err)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`,
-				f.ID("erp_hook"), models.DeliveryPending); n != test.want {
-				t.Errorf("%d deliveries are pending, want %d", n, test.want)
-			}
+			servicetest.Expect(t, "deliveries are pending",
+				servicetest.WithStatus(f, "erp_hook", models.DeliveryPending), test.want)
 		})
 	}
 }

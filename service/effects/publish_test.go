@@ -1,7 +1,6 @@
 package effects_test
 
 import (
-	"context"
 	"crypto/rand"
 	"slices"
 	"strings"
@@ -35,13 +34,9 @@ func TestDeliveryIDsDrawnByPostgresAreThoseOfNewID(t *testing.T) {
 		SELECT `+effects.DeliveryID("x.event", "x.random")+`
 		FROM (SELECT event, nth, uuid_send(gen_random_uuid()) AS random FROM unnest($1::text[]) WITH ORDINALITY u (event, nth)) x
 		ORDER BY x.nth`, events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	ids, err := pgx.CollectRows(found, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 
 	var digits [26][len(crockford)]int
 	for i, id := range ids {
@@ -106,9 +101,7 @@ func TestIDsOfTheEventsOfAChangeAscend(t *testing.T) {
 		at = t.At
 		return effects.Queue(t, change)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for kind, query := range map[string]string{
 		"events":     `SELECT array_agg((data ->> 'nth')::int ORDER BY id) FROM events WHERE record_id = $1 AND $2 <> '' AND id >= $3 AND id < $4`,
 		"deliveries": `SELECT array_agg((e.data ->> 'nth')::int ORDER BY d.id) FROM all_deliveries d JOIN events e ON e.id = d.event_id WHERE d.record_id = $1 AND d.webhook_id = $2 AND d.id >= $3 AND d.id < $4`,
@@ -127,28 +120,18 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 	id := f.NewWorkOrder([]string{"erp"}, nil)
 	f.ClearEffects(id)
 	const late = "whk_01kjq7k69re00b2a00av14smbj"
-	other, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer other.Rollback(context.WithoutCancel(t.Context()))
-	if _, err := other.Exec(t.Context(), `LOCK TABLE log IN SHARE MODE`); err != nil {
-		t.Fatal(err)
-	}
+	other := servicetest.Begin(t, f.Fixture)
+	servicetest.ExecIn(t, other, `LOCK TABLE log IN SHARE MODE`)
 	changed := make(chan error)
 	go func() {
 		_, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}})
 		changed <- err
 	}()
 	servicetest.AwaitLocks(t, f.Fixture, 1)
-	if _, err := other.Exec(t.Context(), `
+	servicetest.ExecIn(t, other, `
 		INSERT INTO webhooks SELECT (jsonb_populate_record(h, jsonb_build_object('id', $2::text, 'slot', h.slot + 1))).*
-		FROM webhooks h WHERE id = $1`, f.ID("erp_hook"), late); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+		FROM webhooks h WHERE id = $1`, f.ID("erp_hook"), late)
+	servicetest.Must(t, other.Commit(t.Context()))
 	if err := <-changed; err != nil {
 		t.Fatalf("the update fails: %v", err)
 	}

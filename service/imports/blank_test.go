@@ -40,9 +40,8 @@ integrations: [{key: erp, name: INTEGRATION, scopes: [], webhooks: [{key: hook, 
 		}
 		return []byte(strings.NewReplacer(pairs...).Replace(file))
 	}
-	if _, err := f.Imports.Compare(t.Context(), fill("", "")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Imports.Compare(t.Context(), fill("", ""))
+	servicetest.Must(t, err)
 	for field, complaint := range map[string]string{
 		"KEY": "a organization has no key", "NAME": `organization "key": name is blank`, "PLAN": `organization "key": plan.name is blank`,
 		"DEFINITION": `permission definition "all": name is blank`, "OWN": `organization permission definition "own": name is blank`,

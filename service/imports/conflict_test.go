@@ -19,9 +19,7 @@ import (
 func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 	t.Helper()
 	comparison, err := f.Imports.Compare(t.Context(), []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	var sentences []string
 	for _, d := range comparison.Differences {
 		mark := ""
@@ -33,13 +31,11 @@ func compared(t *testing.T, f *servicetest.Fixture, text string) []string {
 	return sentences
 }
 
-// imports is Import of a file that must succeed.
+// importFile imports a file that must succeed.
 func importFile(t *testing.T, f *servicetest.Fixture, text string) imports.Result {
 	t.Helper()
 	result, err := f.Imports.Run(t.Context(), []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return result
 }
 
@@ -57,16 +53,13 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	first := importFile(t, f, servicetest.Small)
 	hook, erp := first.Integrations["erp"].Webhooks["hook"].ID, first.IDs["erp"]
 	url := "http://127.0.0.1:9/moved"
-	if _, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "ERP of the operator"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Webhooks.ChangeWebhook(t.Context(), store.Operator(), store.NoKey, hook, webhooks.WebhookChange{URL: &url, Events: []models.EventType{models.EventIssueCreated}})
+	servicetest.Must(t, err)
+	_, err = f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "ERP of the operator")
+	servicetest.Must(t, err)
 	// A renewed secret is not the file's business, which gives none.
-	if _, err := f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, erp, 0); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Integrations.RenewIntegrationSecret(t.Context(), store.Operator(), store.NoKey, erp, 0)
+	servicetest.Must(t, err)
 	file := strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)
 	conflicts := []string{
 		`integration "erp", name: "ERP of the operator" is stored, the file has "ERP"`,
@@ -75,7 +68,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	}
 	wantSentences(t, "after the operator's changes", compared(t, f, file),
 		`inventory node "top", name: "Top" is stored, the file has "Roof"`, "! "+conflicts[0], "! "+conflicts[1], "! "+conflicts[2])
-	_, err := f.Imports.Run(t.Context(), []byte(file))
+	_, err = f.Imports.Run(t.Context(), []byte(file))
 	rejected, ok := errors.AsType[*imports.ConflictError](err)
 	if !ok || len(rejected.Conflicts) != 3 {
 		t.Fatalf("the import returns %v", err)
@@ -86,15 +79,12 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 		}
 	}
 	names := `SELECT string_agg(name, ', ' ORDER BY name) FROM (SELECT name FROM inventory_nodes WHERE id = $1 UNION ALL SELECT name FROM identities WHERE id = $2) n`
-	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP of the operator, Top" {
-		t.Errorf("after the rejected import the names are %s", got)
-	}
-	if _, err := f.Imports.Overwrite(t.Context(), []byte(file)); err != nil {
-		t.Fatal(err)
-	}
-	if got := servicetest.Value[string](f, names, first.IDs["top"], erp); got != "ERP, Roof" {
-		t.Errorf("after overwriting the names are %s", got)
-	}
+	servicetest.Expect(t, "the names after the rejected import",
+		servicetest.Value[string](f, names, first.IDs["top"], erp), "ERP of the operator, Top")
+	_, err = f.Imports.Overwrite(t.Context(), []byte(file))
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "the names after overwriting",
+		servicetest.Value[string](f, names, first.IDs["top"], erp), "ERP, Roof")
 	wantSentences(t, "after overwriting", compared(t, f, file))
 	importFile(t, f, servicetest.Small) // what the last import left may be changed
 }
@@ -109,9 +99,8 @@ func TestImportOfWhatWasChangedToo(t *testing.T) {
 	}
 	rename := func(name string) {
 		t.Helper()
-		if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, name); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, name)
+		servicetest.Must(t, err)
 	}
 	rename("Both")
 	importFile(t, f, named("Both"))
@@ -135,9 +124,8 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	f.Exec(`DELETE FROM team_members WHERE team_id = $1 AND member_id = $2`, first.IDs["crew"], first.IDs["bob"])
 	f.Exec(`DELETE FROM assignments WHERE identity_id = $1 AND node_id = $2`, f.Polar.OrganizationID, first.IDs["below"])
 	f.Exec(`DELETE FROM service_companies WHERE customer_id = $1`, first.OrganizationID)
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, first.IDs["erp"]); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, first.IDs["erp"])
+	servicetest.Must(t, err)
 	wantSentences(t, "after the removals", compared(t, f, text),
 		`! team "crew", members: "ann" is stored, the file has "ann, bob"`,
 		`! organization "tiny", service company polar: nothing is stored, the file has "polar"`,
@@ -149,24 +137,19 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	if _, err := f.Imports.Run(t.Context(), []byte(text)); err == nil {
 		t.Error("the import makes all of it again")
 	}
-	if _, err := f.Imports.Overwrite(t.Context(), []byte(text)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Imports.Overwrite(t.Context(), []byte(text))
+	servicetest.Must(t, err)
 	wantSentences(t, "after overwriting", compared(t, f, text))
 	// The key of a deleted entry may name something else.
 	second := importFile(t, f, text)
-	if err := f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, second.Integrations["erp"].Webhooks["hook"].ID); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Webhooks.DeleteWebhook(t.Context(), store.Operator(), store.NoKey, second.Integrations["erp"].Webhooks["hook"].ID))
 	importFile(t, f, "organization: {key: tiny}\nteams: [{key: hook, name: Hook}]\n")
 }
 
 // An assignment that a person gave is not replaced unasked.
 func TestImportDoesNotReplaceAssignmentsOfPeople(t *testing.T) {
 	f := servicetest.New(t)
-	if err := f.Inventory.Assign(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Inventory.Assign(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")))
 	for identity, want := range map[string]string{
 		"bob": `! inventory node "annex", assignment of bob: "reading" is stored, the file has "full"`,
 		"eve": `inventory node "annex", assignment of eve: "manager" is stored, the file has "full"`,
@@ -187,17 +170,14 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 	wantSentences(t, "hidden", compared(t, f, file), `! person "ann": the file has another name`, `! person "ann": the file has another email`,
 		`! person "ann": the file has another phone`, `integration "erp": the file has another client_secret`, `webhook "hook": the file has another secret`)
 	comparison, err := f.Imports.Compare(t.Context(), []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, d := range comparison.Differences {
 		if shown := fmt.Sprint(*d, d.Stored(), d.Given()); !d.Hidden || strings.ContainsAny(shown, "+@") || strings.Contains(shown, "ecret-of") {
 			t.Errorf("shown is %s", shown)
 		}
 	}
-	if _, err := f.Imports.Overwrite(t.Context(), []byte(file)); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Imports.Overwrite(t.Context(), []byte(file))
+	servicetest.Must(t, err)
 	left := servicetest.Value[string](f, `SELECT string_agg(d::text, ' ') FROM import_digests d`)
 	for _, text := range []string{"Longfellow", "+12025550100", "@tiny", "secret-of-the-importer", "MTIzNDU2"} {
 		if strings.Contains(left, text) {
@@ -222,14 +202,12 @@ func TestImportAfterReseal(t *testing.T) {
 func TestImportOverRowsWithoutDigests(t *testing.T) {
 	f := servicetest.New(t)
 	erp := importFile(t, f, servicetest.Small).IDs["erp"]
-	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")
+	servicetest.Must(t, err)
 	f.Exec(`DELETE FROM import_digests`)
 	importFile(t, f, servicetest.Small)
-	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed"); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")
+	servicetest.Must(t, err)
 	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("the first import has left nothing to compare with")
 	}
@@ -242,22 +220,15 @@ func TestCompareImportTouchesNothing(t *testing.T) {
 	if err != nil || comparison.OrganizationID != "" || len(comparison.Differences) != 8 {
 		t.Fatalf("the differences of a new organization are %+v, %v", comparison, err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM organizations WHERE key = 'tiny'`); n != 0 {
-		t.Error("the comparison created the organization")
-	}
+	servicetest.Expect(t, "organizations that the comparison created",
+		servicetest.Value[int](f, `SELECT count(*) FROM organizations WHERE key = 'tiny'`), 0)
 	first := importFile(t, f, servicetest.Small)
-	gate, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = gate.Rollback(t.Context()) }()
+	gate := servicetest.Begin(t, f)
 	for _, lock := range []string{
 		`SELECT pg_advisory_xact_lock(hashtextextended('import tiny', 0))`,
 		`SELECT FROM plans FOR UPDATE`, `SELECT FROM identities FOR UPDATE`, `SELECT FROM inventory_nodes FOR UPDATE`,
 	} {
-		if _, err := gate.Exec(t.Context(), lock); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.ExecIn(t, gate, lock)
 	}
 	comparison, err = f.Imports.Compare(t.Context(), []byte(strings.Replace(servicetest.Small, "name: Top,", "name: Roof,", 1)))
 	if err != nil || comparison.OrganizationID != first.OrganizationID || len(comparison.Differences) != 1 {
@@ -303,9 +274,7 @@ func TestCompareImportFindsWhatTheDatabaseRejects(t *testing.T) {
 		}
 		_, compareErr := f.Imports.Compare(t.Context(), []byte(test.text))
 		_, importErr := f.Imports.Run(t.Context(), []byte(test.text))
-		if fmt.Sprint(compareErr) != fmt.Sprint(importErr) {
-			t.Errorf("%s: the comparison returns %v, the import %v", name, compareErr, importErr)
-		}
+		servicetest.Expect(t, name+", the comparison and the import", fmt.Sprint(compareErr), fmt.Sprint(importErr))
 		if _, rejected := errors.AsType[*imports.FileError](importErr); rejected != (test.complaint != "") || !strings.Contains(fmt.Sprint(importErr), test.complaint) {
 			t.Errorf("%s: %v, want %q", name, importErr, test.complaint)
 		}

@@ -79,12 +79,9 @@ integrations: [{key: erp, name: SAP, client_secret: a-secret-of-more-than-enough
 		t.Errorf("a comparison is logged: %s", got)
 	}
 	ann := servicetest.Value[string](f, `SELECT id FROM import_keys WHERE key = 'ann' AND organization_id = (SELECT id FROM organizations WHERE key = 'tiny')`)
-	if _, err := f.People.ChangePersonEmail(t.Context(), store.Operator(), store.NoKey, ann, "ann.two@tiny.example.com"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.People.ChangePersonEmail(t.Context(), store.Operator(), store.NoKey, ann, "ann.two@tiny.example.com")
+	servicetest.Must(t, err)
 	undoing := `{organization: {key: tiny}, people: [{key: ann, email: anna@tiny.example.com}]}`
-	if got := logged(run(undoing)); got != "" {
-		t.Errorf("a rejected import is logged: %s", got)
-	}
+	servicetest.Expect(t, "the log of a rejected import", logged(run(undoing)), "")
 	servicetest.Expect(t, "overwriting", logged(func() (imports.Result, error) { return f.Imports.Overwrite(t.Context(), []byte(undoing)) }), "ann person.email_changed")
 }

@@ -32,9 +32,8 @@ func TestImportsLeaveNodesRetired(t *testing.T) {
 	)
 	f.Exec(retire, f.ID("annex"))
 	importFile(t, f, node+"}]\nassignments: [{node: annex, identity: eve, definition: manager}]")
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE name = 'North annex' AND retired_at IS NOT NULL`); n != 1 {
-		t.Error("the import brought the node back")
-	}
+	servicetest.Expect(t, "retired nodes",
+		servicetest.Value[int](f, `SELECT count(*) FROM inventory_nodes WHERE name = 'North annex' AND retired_at IS NOT NULL`), 1)
 	wantProblem(t, f, node+", children: [{key: room, kind: location, name: Room}]}]", `inventory node "room": the node "annex" above it is retired`)
 	wantProblem(t, f, node+", children: [{key: mast, kind: system}]}]", `inventory node "mast": the node "annex" above it is retired`)
 	wantProblem(t, f, "organization: {key: acme}\nassignments: [{node: annex, identity: dan, definition: reading}]", `assignment of "dan" on "annex": the node is retired`)
@@ -67,9 +66,7 @@ func TestImportsRetireDefinitions(t *testing.T) {
 	retire(true)
 	servicetest.Expect(t, "assigning", fields(f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("annex"), f.ID("dan"), f.ID("reading"))), "/definition_id retired")
 	choices, err := f.Records.AssigneeChoices(ctx, ann, f.ID("annex"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, d := range choices.Definitions {
 		if d.ID == f.ID("reading") {
 			t.Error("the definition is offered")
@@ -98,9 +95,8 @@ func TestImportsRetireOrganizationDefinitions(t *testing.T) {
 	servicetest.Expect(t, "to a new integration", fields(err), "/organization_definition_id unknown")
 	_, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("reader"), integrations.Change{DefinitionID: &retired})
 	servicetest.Expect(t, "to another integration", fields(err), "/organization_definition_id unknown")
-	if _, err := f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("erp"), integrations.Change{DefinitionID: &retired}); err != nil {
-		t.Errorf("keeping it: %v", err)
-	}
+	_, err = f.Integrations.ChangeIntegration(ctx, ann, store.NoKey, f.ID("erp"), integrations.Change{DefinitionID: &retired})
+	servicetest.WantCode(t, "keeping it", err, "")
 	const give = "organization: {key: acme}\npeople: [{key: bob, organization_definition: org_nothing}]"
 	wantProblem(t, f, give, `person "bob": the organization permission definition is retired`)
 	importFile(t, f, "organization: {key: acme}\nintegrations: [{key: erp, organization_definition: org_nothing}]")
@@ -117,9 +113,7 @@ func TestImportsRetireForms(t *testing.T) {
 		return result.RecordID, err
 	}
 	order, err := create()
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	importFile(t, f, "organization: {key: acme}\nforms: [{key: inspection, retired: true}]")
 	_, err = create()
 	servicetest.Expect(t, "a new work order", fields(err), "/form_id retired")
@@ -132,9 +126,8 @@ func TestImportsRetireForms(t *testing.T) {
 		t.Errorf("a work order that has it: %v", err)
 	}
 	importFile(t, f, "organization: {key: acme}\nforms: [{key: inspection, retired: false}]")
-	if _, err := create(); err != nil {
-		t.Errorf("after it came back: %v", err)
-	}
+	_, err = create()
+	servicetest.WantCode(t, "after it came back", err, "")
 }
 
 // The type, the options and the form of an answered question cannot change. Retired, it is asked
@@ -145,18 +138,14 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 	var orders [2]string
 	for i := range orders {
 		result, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter", FormID: &form, Assignees: []string{f.ID("bob")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		orders[i] = result.RecordID
 	}
 	answer := func(order, question string, value any, completion records.Completion) error {
 		_, err := f.Records.AnswerWorkOrder(ctx, bob, store.NoKey, order, []records.GivenAnswer{{QuestionID: f.ID(question), Value: value}}, completion)
 		return err
 	}
-	if err := answer(orders[0], "q_state", f.ID("o_ok"), records.SaveAnswers); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, answer(orders[0], "q_state", f.ID("o_ok"), records.SaveAnswers))
 	const questions = "organization: {key: acme}\nforms: [{key: inspection, questions: [%s]}]"
 	for question, what := range map[string]string{
 		`{key: q_state, type: text}`: "type",
@@ -184,16 +173,13 @@ func TestAnsweredQuestionsDoNotChange(t *testing.T) {
 	}
 	for i, order := range orders {
 		body, err := f.Records.Answers(ctx, f.Actor("erp"), order)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if shown := strings.Contains(string(body), f.ID("q_state")); shown != (i == 0) {
 			t.Errorf("work order %d shows the question: %v", i, shown)
 		}
 		servicetest.Expect(t, "an answer to it", fields(answer(order, "q_state", f.ID("o_dirty"), records.SaveAnswers)), "/answers/0/question_id retired")
-		if err := answer(order, "q_hours", json.Number("7"), records.CompleteWork); err != nil {
-			t.Errorf("completing without it: %v", err)
-		}
+		servicetest.WantCode(t, "completing without it",
+			answer(order, "q_hours", json.Number("7"), records.CompleteWork), "")
 	}
 	if log := servicetest.LogOf(f, f.ID("q_state")); !strings.Contains(log, "form.question_retired") {
 		t.Errorf("the log says %q", log)

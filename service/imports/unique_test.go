@@ -76,9 +76,8 @@ func TestImportCountsAsItsOrganization(t *testing.T) {
 	if err := f.Inventory.Assign(t.Context(), ann, store.NoKey, f.ID("annex"), f.ID("bob"), f.ID("reading")); models.CodeOf(err) != models.CodeUnavailable {
 		t.Errorf("another write of the organization: %v, want %s", err, models.CodeUnavailable)
 	}
-	if _, err := f.Imports.Run(t.Context(), []byte("organization: {key: polar}\n")); err != nil {
-		t.Errorf("an import of another organization: %v", err)
-	}
+	_, err := f.Imports.Run(t.Context(), []byte("organization: {key: polar}\n"))
+	servicetest.WantCode(t, "an import of another organization", err, "")
 	cancel()
 	all.Wait()
 }

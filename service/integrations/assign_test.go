@@ -56,9 +56,7 @@ func TestChoicesOfAnAssignment(t *testing.T) {
 	f := servicetest.New(t)
 	for who, want := range map[string][]string{"ann": {"Annex", "HVAC", "Headquarters", "Roof"}, "eve": {"Annex"}, "bob": nil} {
 		choices, err := f.Integrations.AssignmentChoices(t.Context(), servicetest.Person(t, f, who))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		names := map[string]bool{}
 		for _, n := range choices.Nodes {
 			names[n.Name] = true
@@ -71,11 +69,8 @@ func TestChoicesOfAnAssignment(t *testing.T) {
 				t.Errorf("%s cannot choose %s", who, name)
 			}
 		}
-		if len(choices.Definitions) != 6 {
-			t.Errorf("%s chooses from %d definitions", who, len(choices.Definitions))
-		}
+		servicetest.Expect(t, "definitions that "+who+" chooses from", len(choices.Definitions), 6)
 	}
-	if _, err := f.Integrations.AssignmentChoices(t.Context(), f.Actor("erp")); models.CodeOf(err) != models.CodePermissionDenied {
-		t.Errorf("an integration: %v", err)
-	}
+	_, err := f.Integrations.AssignmentChoices(t.Context(), f.Actor("erp"))
+	servicetest.WantCode(t, "an integration", err, models.CodePermissionDenied)
 }

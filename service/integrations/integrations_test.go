@@ -106,9 +106,7 @@ func integrationChanges(t *testing.T, f *servicetest.Fixture) []integrationChang
 func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.Record, bool) {
 	t.Helper()
 	all, err := f.Integrations.List(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	at := slices.IndexFunc(all, func(i integrations.Record) bool { return i.ID == id })
 	if at < 0 {
 		return integrations.Record{}, false
@@ -119,9 +117,7 @@ func integration(t *testing.T, f *servicetest.Fixture, id string) (integrations.
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return string(text)
 }
 
@@ -155,9 +151,8 @@ func TestManagingIntegrationsIsRejected(t *testing.T) {
 			if row := rowOf(f, id); row != untouched || servicetest.LogOf(f, id) != "" {
 				t.Errorf("a rejected change left %s\nbefore %s\nlog: %s", row, untouched, servicetest.LogOf(f, id))
 			}
-			if _, err := change.do(store.Actor{}, id); models.CodeOf(err) != models.CodeNotFound {
-				t.Errorf("without an actor: %v", err)
-			}
+			_, err := change.do(store.Actor{}, id)
+			servicetest.WantCode(t, "without an actor", err, models.CodeNotFound)
 		})
 	}
 }
@@ -187,24 +182,17 @@ func TestIntegrationsChange(t *testing.T) {
 				}
 				others := rowOf(f, f.ID("erp")) + rowOf(f, f.ID("dispatch"))
 				got, err := change.do(actor, id)
-				if err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, err)
 				change.changed(&want)
 				want.ClientSecret = got.ClientSecret
-				if asJSON(t, got) != asJSON(t, want) {
-					t.Errorf("%s gets %s\nwant %s", who, asJSON(t, got), asJSON(t, want))
-				}
+				servicetest.Expect(t, who+" gets", asJSON(t, got), asJSON(t, want))
 				if renewed := change.action == "integration.secret_renewed"; renewed != strings.HasPrefix(got.ClientSecret, "mwsec_") {
 					t.Errorf("the secret shown is %q", got.ClientSecret)
 				} else if renewed {
-					if _, err := f.Access.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil); err != nil {
-						t.Errorf("the secret shown gets no token: %v", err)
-					}
+					_, err := f.Access.IssueToken(t.Context(), got.ClientID, got.ClientSecret, nil)
+					servicetest.WantCode(t, "a token for the secret that is shown", err, "")
 				}
-				if log := servicetest.LogOf(f, id); log != logged+change.action {
-					t.Errorf("the log says %q, want %q", log, logged+change.action)
-				}
+				servicetest.Expect(t, "the log", servicetest.LogOf(f, id), logged+change.action)
 				if servicetest.Value[string](f, `SELECT organization_id FROM log_records WHERE record_id = $1 ORDER BY id DESC LIMIT 1`, id) != f.Acme.OrganizationID {
 					t.Error("the log is another organization's")
 				}
@@ -231,9 +219,7 @@ func TestIntegrationsChangeOnce(t *testing.T) {
 				change.before(id)
 			}
 			first, err := change.do(store.Operator(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, err)
 			row, log := rowOf(f, id), servicetest.LogOf(f, id)
 			again, err := change.do(store.Operator(), id)
 			switch {
@@ -260,9 +246,8 @@ func TestIntegrationsChangeOnce(t *testing.T) {
 
 func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 	f := servicetest.New(t)
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("outsider")); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, f.ID("outsider"))
+	servicetest.Must(t, err)
 	before := servicetest.Value[int](f, `SELECT count(*) FROM log_records`)
 	for what, id := range map[string]string{
 		"an id of nothing": "idn_00000000000000000000000001", "a person": f.ID("ann"), "a node": f.ID("hq"), "no id": "erp",
@@ -274,9 +259,8 @@ func TestUnknownIntegrationsAreNotFound(t *testing.T) {
 			}
 		}
 	}
-	if after := servicetest.Value[int](f, `SELECT count(*) FROM log_records`); after != before {
-		t.Error("what is not found is logged")
-	}
+	servicetest.Expect(t, "Log Records after what was not found",
+		servicetest.Value[int](f, `SELECT count(*) FROM log_records`), before)
 }
 
 func TestRenamesAndScopesAreChecked(t *testing.T) {
@@ -305,9 +289,8 @@ func TestRenamingAnIntegrationRepositionsItsIdentity(t *testing.T) {
 		return servicetest.Value[string](f, `SELECT changed_xid || ' ' || changed_at FROM identities WHERE id = $1`, id)
 	}
 	before := position()
-	if _, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), id, "Renamed"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), id, "Renamed")
+	servicetest.Must(t, err)
 	// The time of the change increases even if the clock did not move.
 	after := position()
 	for i, what := range []string{"transaction", "day", "time"} {
@@ -321,9 +304,7 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 	f := servicetest.New(t)
 	names := func(organization string) string {
 		all, err := f.Integrations.List(t.Context(), organization)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if !slices.IsSortedFunc(all, func(a, b integrations.Record) int { return strings.Compare(a.ID, b.ID) }) {
 			t.Errorf("not oldest first: %s", asJSON(t, all))
 		}
@@ -343,9 +324,8 @@ func TestIntegrationsAreListedByOrganization(t *testing.T) {
 		}
 	}
 	for _, organization := range []string{"idn_00000000000000000000000001", f.ID("ann"), "acme"} {
-		if _, err := f.Integrations.List(t.Context(), organization); models.CodeOf(err) != models.CodeNotFound {
-			t.Errorf("integrations of %s: %v", organization, err)
-		}
+		_, err := f.Integrations.List(t.Context(), organization)
+		servicetest.WantCode(t, "integrations of "+organization, err, models.CodeNotFound)
 	}
 }
 
@@ -380,9 +360,8 @@ func TestDisablingAndTurningOffAreIndependent(t *testing.T) {
 			return f.Integrations.TurnIntegrationOn(ctx, ann, store.NoKey, id)
 		}, true},
 	} {
-		if _, err := step.do(); err != nil {
-			t.Fatal(err)
-		}
+		_, err := step.do()
+		servicetest.Must(t, err)
 		if got := usable(); got != step.usable {
 			t.Errorf("%s: whether it gets tokens is %t", step.name, got)
 		}
@@ -395,49 +374,36 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 	order := servicetest.Create(t, f)
 	f.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, f.ID("crew"), id, f.Acme.OrganizationID)
 	f.Exec(`UPDATE permission_definitions SET inventory_manager = true WHERE id = $1`, f.ID("full")) // which the ERP has
-	if _, err := f.Integrations.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), store.NoKey, id); err != nil {
-		t.Fatal(err)
-	}
+	_, err := f.Integrations.DeleteIntegration(ctx, servicetest.Person(t, f, "ann"), store.NoKey, id)
+	servicetest.Must(t, err)
 	// Its addresses are gone.
 	if claimed := servicetest.Claim(t, f, "erp_hook"); claimed.Address.ID != "" {
 		t.Errorf("its address claims %v", claimed.Deliveries)
 	}
 	answer, err := f.Records.CreateWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Next"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")); n != 1 {
-		t.Errorf("there are %d deliveries, want the first alone", n)
-	}
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "deliveries, the first alone",
+		servicetest.Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook")), 1)
 	// It gets no new work, neither as an inventory manager nor through its team.
 	next := servicetest.Read[struct{ Assignees []string }](t, answer.Body)
 	if slices.Contains(next.Assignees, id) {
 		t.Error("new work goes to the deleted integration")
 	}
 	_, err = f.Records.AssignWorkOrder(ctx, servicetest.Person(t, f, "ann"), store.NoKey, answer.RecordID, []string{id}, nil)
-	if models.CodeOf(err) != models.CodeRuleViolation {
-		t.Errorf("assigning it returns %v", err)
-	}
+	servicetest.WantCode(t, "assigning it", err, models.CodeRuleViolation)
 	// Its records keep its name.
 	reader := servicetest.Person(t, f, "ann")
 	body, err := f.Records.WorkOrder(ctx, reader, order)
-	if err != nil {
-		t.Fatal(err)
+	servicetest.Must(t, err)
+	type named struct {
+		IdentityID string `json:"identity_id"`
+		Name       string
 	}
 	record := servicetest.Read[struct {
 		CreatedBy string `json:"created_by"`
-		People    []struct {
-			IdentityID string `json:"identity_id"`
-			Name       string
-		}
+		People    []named
 	}](t, body)
-	named := slices.ContainsFunc(record.People, func(p struct {
-		IdentityID string `json:"identity_id"`
-		Name       string
-	}) bool {
-		return p.IdentityID == id && p.Name == "ERP"
-	})
-	if record.CreatedBy != erp.IdentityID || !named {
+	if record.CreatedBy != erp.IdentityID || !slices.Contains(record.People, named{id, "ERP"}) {
 		t.Errorf("its work order is now %s", body)
 	}
 	if log := servicetest.LogOf(f, order); !strings.Contains(log, "(API) "+id+" work_order.created") {
@@ -448,25 +414,22 @@ func TestADeletedIntegrationGetsNoWorkAndKeepsItsName(t *testing.T) {
 func TestAnImportCreatesADeletedIntegrationAgain(t *testing.T) {
 	f := servicetest.New(t)
 	first, err := f.Imports.Run(t.Context(), []byte(servicetest.Small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	old := first.Integrations["erp"]
-	if _, err := f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, old.IdentityID); err != nil {
-		t.Fatal(err)
-	}
+	_, err = f.Integrations.DeleteIntegration(t.Context(), store.Operator(), store.NoKey, old.IdentityID)
+	servicetest.Must(t, err)
 	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("an import creates the deleted integration again unasked")
 	}
 	second, err := f.Imports.Overwrite(t.Context(), []byte(servicetest.Small))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	made := second.Integrations["erp"]
 	if made.IdentityID == old.IdentityID || made.ClientID == old.ClientID || made.ClientSecret == "" ||
 		made.Webhooks["hook"].ID == old.Webhooks["hook"].ID || second.IDs["below"] != first.IDs["below"] {
 		t.Errorf("imported again: %+v, first %+v", made, old)
 	}
+	servicetest.Expect(t, "addresses of which the import tells",
+		servicetest.Value[int](f, `SELECT count(*) FROM webhooks WHERE id = $1 AND integration_id = $2`, made.Webhooks["hook"].ID, made.IdentityID), 1)
 }
 
 // Neither logs nor errors contain secrets or e-mail addresses.
@@ -477,9 +440,7 @@ func TestManagingIntegrationsLogsNoSecrets(t *testing.T) {
 	})
 	ctx := t.Context()
 	ann, err := f.Access.PersonActor(ctx, "Ann@acme.example.com")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	secrets := []string{"ann@acme.example.com", "secret-of-the-reader-integration"}
 	var errs []error
 	made, err := f.Integrations.CreateIntegration(ctx, ann, store.NoKey, f.Acme.OrganizationID, newERP("work_orders:read"))

@@ -54,36 +54,31 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 		want models.Code // of someone who does not own it
 	}{
 		{"renew its secret", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, mine.ID, 0)
-			return err
+			return servicetest.ErrorOf(f.Integrations.RenewIntegrationSecret(ctx, a, store.NoKey, mine.ID, 0))
 		}, models.CodePermissionDenied},
 		{"add a scope", func(ctx context.Context, a store.Actor) error {
 			_, err := f.Integrations.ChangeIntegrationScopes(ctx, a, mine.ID, []string{"work_orders:read", "people:read"})
 			return err
 		}, models.CodePermissionDenied},
 		{"take a scope away", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.ChangeIntegrationScopes(ctx, a, mine.ID, []string{"work_orders:read"})
-			return err
+			return servicetest.ErrorOf(f.Integrations.ChangeIntegrationScopes(ctx, a, mine.ID, []string{"work_orders:read"}))
 		}, ""},
 		{"take its permissions away", func(ctx context.Context, a store.Actor) error {
 			_, err := f.Integrations.ChangeIntegration(ctx, a, store.NoKey, mine.ID, integrations.Change{DefinitionID: &none})
 			return err
 		}, ""},
 		{"turn it off", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.TurnIntegrationOff(ctx, a, store.NoKey, mine.ID)
-			return err
+			return servicetest.ErrorOf(f.Integrations.TurnIntegrationOff(ctx, a, store.NoKey, mine.ID))
 		}, ""},
 		{"turn it on", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Integrations.TurnIntegrationOn(ctx, a, store.NoKey, mine.ID)
-			return err
+			return servicetest.ErrorOf(f.Integrations.TurnIntegrationOn(ctx, a, store.NoKey, mine.ID))
 		}, models.CodePermissionDenied},
 		{"add an address", func(ctx context.Context, a store.Actor) error {
 			_, err := f.Webhooks.CreateWebhook(ctx, a, store.NoKey, mine.ID, webhooks.NewWebhook{URL: other, Events: []models.EventType{models.EventIssueCreated}})
 			return err
 		}, models.CodePermissionDenied},
 		{"change a URL", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{URL: &other})
-			return err
+			return servicetest.ErrorOf(f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{URL: &other}))
 		}, models.CodePermissionDenied},
 		{"add an event type", func(ctx context.Context, a store.Actor) error {
 			_, err := f.Webhooks.ChangeWebhook(ctx, a, store.NoKey, hook.ID, webhooks.WebhookChange{Events: []models.EventType{models.EventWorkOrderCreated, models.EventIssueCreated}})
@@ -94,12 +89,10 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 			return err
 		}, ""},
 		{"renew a signing secret", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.RenewWebhookSecret(ctx, a, store.NoKey, hook.ID)
-			return err
+			return servicetest.ErrorOf(f.Webhooks.RenewWebhookSecret(ctx, a, store.NoKey, hook.ID))
 		}, models.CodePermissionDenied},
 		{"test an address", func(ctx context.Context, a store.Actor) error {
-			_, err := f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, hook.ID)
-			return err
+			return servicetest.ErrorOf(f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, hook.ID))
 		}, ""},
 	}
 	for _, step := range steps {
@@ -109,9 +102,7 @@ func TestOnlyOwnersGiveAnIntegrationMore(t *testing.T) {
 	}
 	for kind, about := range map[models.NoticeKind]string{models.NoticeSecretRenewed: mine.ID, models.NoticeWebhookSecretRenewed: hook.ID} {
 		told := servicetest.Value[string](f, `SELECT string_agg(DISTINCT i.name, ', ' ORDER BY i.name) FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.kind = $1 AND n.record_id = $2`, string(kind), about)
-		if told != "Ann Field, Bob Stone" {
-			t.Errorf("%s is told to %q", kind, told)
-		}
+		servicetest.Expect(t, string(kind)+" is told to", told, "Ann Field, Bob Stone")
 	}
 }
 
@@ -145,21 +136,15 @@ func TestOwnersNeedTheIntegrationsPermission(t *testing.T) {
 			servicetest.WantCode(t, "an owner without the permission", err, models.CodeValidationFailed)
 			record, err := f.Integrations.SetIntegrationOwners(t.Context(), ann, store.NoKey, erp, []string{f.ID("bob"), f.ID("cat")})
 			servicetest.WantCode(t, "owners", err, "")
-			if len(record.Owners) != 2 {
-				t.Errorf("the owners are %v", record.Owners)
-			}
+			servicetest.Expect(t, "owners", len(record.Owners), 2)
 			if possible, err := f.Integrations.PossibleOwners(t.Context(), ann); err != nil || len(possible) != 3 {
 				t.Errorf("possible owners are %v: %v", possible, err)
 			}
-			if err := give(t, f); err != nil {
-				t.Fatal(err)
-			}
-			if owners := servicetest.Value[string](f, `SELECT array_to_string(owners, ' ') FROM integrations WHERE id = $1`, erp); owners != f.ID("cat") {
-				t.Errorf("the owners are %q", owners)
-			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeOwnerLost), erp); n != 1 {
-				t.Errorf("%d notices", n)
-			}
+			servicetest.Must(t, give(t, f))
+			servicetest.Expect(t, "the owners",
+				servicetest.Value[string](f, `SELECT array_to_string(owners, ' ') FROM integrations WHERE id = $1`, erp), f.ID("cat"))
+			servicetest.Expect(t, "notices",
+				servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeOwnerLost), erp), 1)
 			if enabled := servicetest.Value[bool](f, `SELECT enabled FROM integrations WHERE id = $1`, erp); !enabled {
 				t.Error("the integration is off")
 			}
@@ -178,13 +163,11 @@ func TestImportNamesOwners(t *testing.T) {
 	}
 	file := keeper + "people: [{key: bob, organization_definition: keeper}]\nintegrations: [{key: erp, owners: [bob, ann]}]\n"
 	for range 2 {
-		if _, err := f.Imports.Run(t.Context(), []byte(file)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.Imports.Run(t.Context(), []byte(file))
+		servicetest.Must(t, err)
 	}
-	if n := servicetest.Value[int](f, `SELECT cardinality(owners) FROM integrations WHERE id = $1`, f.ID("erp")); n != 2 {
-		t.Errorf("%d owners", n)
-	}
+	servicetest.Expect(t, "owners",
+		servicetest.Value[int](f, `SELECT cardinality(owners) FROM integrations WHERE id = $1`, f.ID("erp")), 2)
 }
 
 // A manager gives, replaces and takes away only what she has on the node herself; an
@@ -216,17 +199,13 @@ func TestManagersGiveWhatTheyHave(t *testing.T) {
 		servicetest.WantCode(t, c.what, c.err(), c.want)
 	}
 	choices, err := f.Records.AssigneeChoices(t.Context(), eve, annex)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, d := range choices.Definitions {
 		if d.Name == "Full access" || d.Name == "Creating" {
 			t.Errorf("a manager is offered %s", d.Name)
 		}
 	}
-	if len(choices.Definitions) != 4 {
-		t.Errorf("a manager is offered %v", choices.Definitions)
-	}
+	servicetest.Expect(t, "definitions that a manager is offered", len(choices.Definitions), 4)
 	// A role that reaches below cannot be given by someone whose own ends at the node.
 	f.Exec(`UPDATE permission_definitions SET applies_below = false WHERE id = $1`, f.ID("manager"))
 	servicetest.WantCode(t, "below, where she has nothing", assign(eve, "zed", "reading"), models.CodePermissionDenied)
@@ -239,20 +218,16 @@ func TestJoiningATeamWithPermissionsIsTold(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("cat"))
 	for team, want := range map[string]int{f.ID("crew"): 1, newTeam(t, f): 0} {
-		if _, err := f.People.AddTeamMembers(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, team, []string{f.ID("eve")}); err != nil {
-			t.Fatal(err)
-		}
-		if n := servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeTeamAccess), team); n != want {
-			t.Errorf("%d notices, want %d", n, want)
-		}
+		_, err := f.People.AddTeamMembers(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, team, []string{f.ID("eve")})
+		servicetest.Must(t, err)
+		servicetest.Expect(t, "notices",
+			servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeTeamAccess), team), want)
 	}
 }
 
 func newTeam(t *testing.T, f *servicetest.Fixture) string {
 	t.Helper()
 	team, err := f.People.CreateTeam(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.Acme.OrganizationID, "Without permissions")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return team.ID
 }

@@ -66,9 +66,7 @@ func TestPoolSettings(t *testing.T) {
 		{withParameter(url, "pool_max_conns=7"), 5, 5}, // MaxConnections overrides the URL
 	} {
 		pool, err := store.Pool{Application: "a test", MaxConnections: test.set}.Connect(t.Context(), test.url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		t.Cleanup(pool.Close)
 		if got := pool.Config().MaxConns; got != test.want {
 			t.Errorf("with %d the pool has %d connections, want %d", test.set, got, test.want)
@@ -94,9 +92,7 @@ func withParameter(url, parameter string) string {
 func TestTheServiceRoleIsToldToMigrate(t *testing.T) {
 	t.Parallel()
 	pool, err := pgxpool.New(t.Context(), servicetest.AsServiceRole(t, servicetest.EmptyDatabase(t)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(pool.Close)
 	f := servicetest.New(t)
 	own := f.Store.Pool

@@ -18,18 +18,15 @@ func TestTheServiceRoleDefinesNothing(t *testing.T) {
 	t.Parallel()
 	owner := servicetest.Database(t)
 	conn, err := pgx.Connect(t.Context(), servicetest.AsServiceRole(t, owner))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(t.Context()) })
 	for _, sql := range []string{
 		`SELECT count(*) FROM work_orders`, `DELETE FROM deliveries WHERE false`, `SELECT * FROM partitions.days`,
 		`SELECT partitions.make(current_date, 1)`, `SELECT * FROM goose_db_version`, `SELECT * FROM cluster_mark`,
 		`SELECT work_order_numbers.create_for('org_a"b')`, `SELECT nextval('work_order_numbers."org_a""b"')`,
 	} {
-		if _, err := conn.Exec(t.Context(), sql); err != nil {
-			t.Errorf("%s: %v", sql, err)
-		}
+		_, err := conn.Exec(t.Context(), sql)
+		servicetest.WantCode(t, sql, err, "")
 	}
 	for _, sql := range []string{
 		`CREATE TABLE mine (id text)`, `CREATE TABLE partitions.mine (id text)`, `CREATE SEQUENCE work_order_numbers.mine`, `DROP SEQUENCE work_order_numbers."org_a""b"`, `CREATE SCHEMA mine`, `CREATE FUNCTION mine() RETURNS text LANGUAGE sql AS 'SELECT 1::text'`,
@@ -48,9 +45,7 @@ func TestTheServiceRoleDefinesNothing(t *testing.T) {
 		t.Errorf("a missing role: %v", err)
 	}
 	config, err := pgx.ParseConfig(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	if _, _, err := store.Migrate(t.Context(), owner, config.User); err == nil || !strings.Contains(err.Error(), "has the rights of the one that migrates") {
 		t.Errorf("the same role: %v", err)
 	}

@@ -30,9 +30,7 @@ func TestAMigrationFoldsAgain(t *testing.T) {
 	if equal := migrateAgain(t, h.Fixture); len(equal) > 0 {
 		t.Errorf("equal addresses: %v", equal)
 	}
-	if after := folded(); after != before {
-		t.Errorf("folded again:\n%s\nwant\n%s", after, before)
-	}
+	servicetest.Expect(t, "folded again", folded(), before)
 }
 
 // Of people whose addresses have become equal the oldest keeps it; the migration names the others. Two people may exchange addresses.
@@ -51,26 +49,22 @@ func TestAMigrationNamesEqualAddresses(t *testing.T) {
 		t.Errorf("equal addresses are %v, want %v", equal, want)
 	}
 	for id, want := range map[string]string{older: "strasse@x.example", younger: "strasse@x.example " + younger, cat: "one@x.example"} {
-		if got := servicetest.Value[string](f, `SELECT folded_email FROM people WHERE id = $1`, id); got != want {
-			t.Errorf("folded %q, want %q", got, want)
-		}
+		servicetest.Expect(t, "folded",
+			servicetest.Value[string](f, `SELECT folded_email FROM people WHERE id = $1`, id), want)
 	}
 }
 
 func exec(t *testing.T, f *servicetest.Fixture, statements ...string) {
 	t.Helper()
 	for _, sql := range statements {
-		if _, err := f.Pool.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.Pool.Exec(t.Context(), sql)
+		servicetest.Must(t, err)
 	}
 }
 
 func migrateAgain(t *testing.T, f *servicetest.Fixture) []store.SameEmail {
 	t.Helper()
 	_, equal, err := store.Migrate(t.Context(), f.Pool.Config().ConnString(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return equal
 }

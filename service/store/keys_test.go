@@ -9,21 +9,12 @@ import (
 	"millwright/service/store"
 )
 
+// Other owners and changed texts are in FuzzVault.
 func TestVault(t *testing.T) {
 	const other = "new:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
-	open := func(keys string) *store.Vault {
-		t.Helper()
-		vault, err := store.NewVault(keys)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return vault
-	}
-	old, rotated, lost := open(servicetest.SealingKeys), open(other+","+servicetest.SealingKeys), open(other)
+	old, rotated, lost := newTestVault(t, servicetest.SealingKeys), newTestVault(t, other+","+servicetest.SealingKeys), newTestVault(t, other)
 	sealed, err := old.Seal([]byte("whsec_x"), "whk_1", rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	if strings.Contains(string(sealed), "whsec_x") {
 		t.Error("the sealed text shows the secret")
 	}
@@ -32,17 +23,11 @@ func TestVault(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	changed := append([]byte{}, sealed...)
-	changed[len(changed)-1] ^= 1
 	for name, attempt := range map[string]struct {
 		vault  *store.Vault
 		sealed []byte
-		owner  string
-	}{
-		"another owner": {old, sealed, "whk_2"}, "a changed text": {old, changed, "whk_1"}, "a lost key": {lost, sealed, "whk_1"},
-		"a cut text": {old, sealed[:10], "whk_1"}, "nothing": {old, nil, "whk_1"},
-	} {
-		if _, err := attempt.vault.Open(attempt.sealed, attempt.owner); err == nil {
+	}{"a lost key": {lost, sealed}, "a cut text": {old, sealed[:10]}, "nothing": {old, nil}} {
+		if _, err := attempt.vault.Open(attempt.sealed, "whk_1"); err == nil {
 			t.Errorf("%s opens", name)
 		}
 	}
@@ -64,9 +49,7 @@ func TestErrorsNameMalformedKeysWithoutShowingThem(t *testing.T) {
 func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 	f := servicetest.New(t)
 	token, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	const fresh = "new:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 	for name, test := range map[string]struct {
 		keys  string
@@ -76,9 +59,7 @@ func TestTokenKeysRotateWithoutRejectingATokenEarly(t *testing.T) {
 		"the old key gone":                    {fresh, false},
 	} {
 		keys, err := store.NewTokenKeys(test.keys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		other := f.NewInstance(func(o *store.Options) { o.Tokens = keys })
 		if _, _, err := other.Access.Admit(t.Context(), token.AccessToken, nil); (err == nil) != test.taken {
 			t.Errorf("%s: %v", name, err)

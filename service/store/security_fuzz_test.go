@@ -12,7 +12,6 @@ import (
 const (
 	fuzzRing  = "new:MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=,old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 	otherRing = "new:MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM="
-	oldRing   = "old:MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="
 )
 
 func newTestVault(t testing.TB, ring string) *store.Vault {

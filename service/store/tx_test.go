@@ -47,19 +47,13 @@ func TestEveryTableHasAModel(t *testing.T) {
 	f := servicetest.New(t)
 	rows, err := f.Store.Pool.Query(t.Context(), `SELECT relname::text FROM pg_class
 		WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace AND relname <> 'goose_db_version'`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	tables, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	listed := slices.Clone(withoutModel)
 	for _, model := range everyModel {
 		parsed, err := schema.Parse(model, &sync.Map{}, schema.NamingStrategy{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		listed = append(listed, parsed.Table)
 	}
 	slices.Sort(tables)
@@ -153,9 +147,7 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 			}
 			before, after := row(7), row(8)
 			parsed, err := schema.Parse(before, &sync.Map{}, schema.NamingStrategy{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, err)
 			var primary []any
 			for _, field := range parsed.Fields {
 				was, is := reflect.ValueOf(before).Elem().FieldByName(field.Name), reflect.ValueOf(after).Elem().FieldByName(field.Name)
@@ -172,9 +164,7 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 			}
 			stored := func() any {
 				found := reflect.New(kind).Interface()
-				if err := f.Store.ORM.Where(before, primary...).Take(found).Error; err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, f.Store.ORM.Where(before, primary...).Take(found).Error)
 				if id := reflect.ValueOf(found).Elem().FieldByName("ID"); id.IsValid() && id.CanInt() {
 					id.SetZero()
 				}
@@ -188,9 +178,7 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 				}
 			}
 			left := servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table)
-			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(before) }); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Create(before) }))
 			unread(before)
 			if got := stored(); !reflect.DeepEqual(got, before) {
 				t.Errorf("created was\n%+v, stored is\n%+v", before, got)
@@ -198,26 +186,18 @@ func TestEveryModelIsWrittenAsItIs(t *testing.T) {
 			if kind == reflect.TypeFor[models.LogEntry]() {
 				return // entries never change
 			}
-			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(before, after) }); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Update(before, after) }))
 			unread(after)
 			if got := stored(); !reflect.DeepEqual(got, after) {
 				t.Errorf("updated was\n%+v, stored is\n%+v", after, got)
 			}
-			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Upsert(before) }); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Upsert(before) }))
 			unread(before)
 			if got := stored(); !reflect.DeepEqual(got, before) {
 				t.Errorf("upserted was\n%+v, stored is\n%+v", before, got)
 			}
-			if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Delete(before) }); err != nil {
-				t.Fatal(err)
-			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table); n != left {
-				t.Errorf("%d rows are left, want %d", n, left)
-			}
+			servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Delete(before) }))
+			servicetest.Expect(t, "rows are left", servicetest.Value[int](f, `SELECT count(*) FROM `+parsed.Table), left)
 		})
 	}
 }
@@ -228,21 +208,16 @@ func TestAnUpdateNamesWhatDiffers(t *testing.T) {
 	comment := models.Comment{ID: "cmt_00000000000000000000000001", OrganizationID: f.ID("acme"), RecordID: f.ID("ahu1"), CreatedBy: f.ID("ann"), CreatedAt: models.TimeOf(f.Clock.Now())}
 	text := "Ladder needed"
 	comment.Text = &text
-	if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Create(&comment) }); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Create(&comment) }))
 	f.Exec(`UPDATE comments SET created_by = $1`, f.ID("bob"))
 	removed := comment
 	removed.Text = nil
 	for range 2 { // the second one has no difference
-		if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &removed) }); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &removed) }))
 		comment = removed
 	}
-	if got := servicetest.Value[string](f, `SELECT created_by || ' ' || (text IS NULL)::text FROM comments`); got != f.ID("bob")+" true" {
-		t.Errorf("the comment is %s", got)
-	}
+	servicetest.Expect(t, "the comment",
+		servicetest.Value[string](f, `SELECT created_by || ' ' || (text IS NULL)::text FROM comments`), f.ID("bob")+" true")
 	other := comment
 	other.ID = "cmt_00000000000000000000000002"
 	if err := write(t, f, nil, func(tx *store.Tx) error { return tx.Update(comment, &other) }); err == nil {
@@ -273,9 +248,7 @@ func TestAGuardCountsItsRows(t *testing.T) {
 	for condition, want := range map[string]int64{"true": 1, "false": 0} {
 		if err := write(t, f, nil, func(tx *store.Tx) error {
 			changed, err := tx.Guard(t.Context(), `UPDATE identities SET name = 'ERP' WHERE id = @id AND `+condition, pgx.NamedArgs{"id": f.ID("erp")})
-			if changed != want {
-				t.Errorf("%d rows were changed, want %d", changed, want)
-			}
+			servicetest.Expect(t, "changed rows", changed, want)
 			return err
 		}); err != nil {
 			t.Fatal(err)
@@ -307,9 +280,7 @@ func TestAFailedWriteLeavesNothing(t *testing.T) {
 			if err := write(t, f, test.read, test.do); err == nil || test.want != nil && !errors.Is(err, test.want) {
 				t.Errorf("the error is %v", err)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM form_keys`); n != 0 {
-				t.Errorf("%d rows are left", n)
-			}
+			servicetest.Expect(t, "rows are left", servicetest.Value[int](f, `SELECT count(*) FROM form_keys`), 0)
 		})
 	}
 }
@@ -341,13 +312,11 @@ func TestAWriteWhoseCallerIsGone(t *testing.T) {
 	options := f.Store.Options
 	options.Unreachable = func(error) { blamed++ }
 	s, err := store.New(f.Store.Pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for name, then := range map[string]func(context.Context, *store.Tx) error{
 		"at COMMIT":             func(context.Context, *store.Tx) error { return nil },
 		"at a statement":        func(_ context.Context, tx *store.Tx) error { return tx.Exec(`SELECT 1`) },
-		"at a guarded update":   func(ctx context.Context, tx *store.Tx) error { _, err := tx.Guard(ctx, `SELECT 1`); return err },
+		"at a guarded update":   func(ctx context.Context, tx *store.Tx) error { return servicetest.ErrorOf(tx.Guard(ctx, `SELECT 1`)) },
 		"and a rule rejects it": func(context.Context, *store.Tx) error { return models.NotFound() },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -428,9 +397,7 @@ func on(t *testing.T, f *servicetest.Fixture, n *network) {
 	config := f.Store.Pool.Config()
 	config.ConnConfig.DialFunc = n.dial
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(pool.Close)
 	if f.Store, err = store.New(pool, f.Store.Options); err != nil {
 		t.Fatal(err)
@@ -455,18 +422,12 @@ func TestRoundTripsOfAWrite(t *testing.T) {
 			}
 			return f.ID("ahu1"), struct{}{}, tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: fmt.Sprint(key), RecordID: f.ID("ahu1"), UsedAt: tx.At})
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return network.trips.Load() - before
 	}
 	took(true) // prepares the statements
-	if n := took(false); n != 2 {
-		t.Errorf("a write took %d round trips, want 2", n)
-	}
-	if n := took(true); n != 3 {
-		t.Errorf("a write with a guarded update took %d round trips, want 3", n)
-	}
+	servicetest.Expect(t, "round trips of a write", took(false), 2)
+	servicetest.Expect(t, "round trips of a write with a guarded update", took(true), 3)
 }
 
 // If no response comes to COMMIT, the write ends as the transaction did. It fails if that cannot be found out.
@@ -490,16 +451,12 @@ func TestAWriteWhoseCommitGetsNoResponse(t *testing.T) {
 				test.network.armed.Store(runs == 2) // the first run prepares the statements
 				return tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: "k", RecordID: f.ID("ahu1"), UsedAt: tx.At})
 			}
-			if err := write(t, f, nil, create); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, write(t, f, nil, create))
 			f.Exec(`DELETE FROM form_keys`)
 			if err := write(t, f, nil, create); (err == nil) != test.ok || !test.ok && models.CodeOf(err) != models.CodeUnavailable || runs != 2 {
 				t.Errorf("after %d runs: %v, want ok %t", runs, err, test.ok)
 			}
-			if n := servicetest.Value[int](f, `SELECT count(*) FROM form_keys`); n != test.rows {
-				t.Errorf("%d rows are stored, want %d", n, test.rows)
-			}
+			servicetest.Expect(t, "rows are stored", servicetest.Value[int](f, `SELECT count(*) FROM form_keys`), test.rows)
 		})
 	}
 }
@@ -520,19 +477,16 @@ func TestAKeyIsUsedOnce(t *testing.T) {
 			t.Errorf("call %d: %s, replayed %v, %v", i, result.Body, result.Replayed, err)
 		}
 	}
-	if _, err := call(store.ForCall("k", "POST", "/x", []byte{2}, "")); models.CodeOf(err) != models.CodeIdempotencyKeyReused {
-		t.Errorf("another request with the key: %v", err)
-	}
+	_, err := call(store.ForCall("k", "POST", "/x", []byte{2}, ""))
+	servicetest.WantCode(t, "another request with the key", err, models.CodeIdempotencyKeyReused)
 	form := store.ForForm(f.ID("ann"), "k", "")
-	if _, err := call(form); err != nil {
-		t.Fatal(err)
-	}
+	_, err = call(form)
+	servicetest.Must(t, err)
 	if _, err := call(form); err == nil || !errors.As(err, new(*store.FormDoneError)) {
 		t.Errorf("a form that was sent again: %v", err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM stored_responses WHERE length(body) > 0`); n != 1 {
-		t.Errorf("%d responses are stored, want that of the call: a form's may hold a secret", n)
-	}
+	servicetest.Expect(t, "stored responses, without the form's, which may hold a secret",
+		servicetest.Value[int](f, `SELECT count(*) FROM stored_responses WHERE length(body) > 0`), 1)
 }
 
 // A call waits for another process that runs a call with its key. It holds
@@ -543,9 +497,7 @@ func TestACallWaitsForItsKey(t *testing.T) {
 	options := f.Store.Options
 	options.Now = func() time.Time { tries.Add(1); return f.Clock.Now() }
 	other, err := store.New(f.Store.Pool, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	// A path that Postgres would not take as text.
 	call := func(s *store.Store, key string, do func()) (store.WriteResult, error) {
 		return s.Write(t.Context(), f.Actor("erp"), store.ForCall(key, "POST", "/x\x00", []byte("body"), ""), http.StatusCreated, store.Lock{}, nil, func(*store.Tx) (string, any, error) {
@@ -574,9 +526,8 @@ func TestACallWaitsForItsKey(t *testing.T) {
 	before := tries.Load()
 	servicetest.Await(t, "the call asks for its key again", func() bool { return tries.Load() > before+4 })
 	for i := range 3 { // more than the organization's writes at a time
-		if _, err := call(other, fmt.Sprint("another ", i), func() {}); err != nil {
-			t.Errorf("another call: %v", err)
-		}
+		_, err := call(other, fmt.Sprint("another ", i), func() {})
+		servicetest.WantCode(t, "another call", err, "")
 	}
 	close(until)
 	if err := <-first; err != nil {
@@ -604,12 +555,9 @@ func TestWritesOfOneRowTakeOneConnection(t *testing.T) {
 		go run(func() {})
 	}
 	servicetest.Await(t, "three writes wait", func() bool { return storetest.WritesWaiting(f.Store) == 3 })
-	if n := f.Store.Pool.Stat().AcquiredConns(); n != 1 {
-		t.Errorf("%d connections are in use, want 1", n)
-	}
-	if err := f.Store.Run(t.Context(), f.ID("acme"), store.Lock{Table: "identities", ID: f.ID("ann")}, nil, func(*store.Tx) error { return nil }); err != nil {
-		t.Errorf("a write of another row: %v", err)
-	}
+	servicetest.Expect(t, "connections are in use", f.Store.Pool.Stat().AcquiredConns(), 1)
+	servicetest.WantCode(t, "a write of another row",
+		f.Store.Run(t.Context(), f.ID("acme"), store.Lock{Table: "identities", ID: f.ID("ann")}, nil, func(*store.Tx) error { return nil }), "")
 	close(until)
 	for range 4 {
 		if err := <-errs; err != nil {
@@ -628,7 +576,6 @@ func TestAFormWithoutAKeyActsEachTime(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'person.renamed'`); n != 2 {
-		t.Errorf("it acted %d times, want 2", n)
-	}
+	servicetest.Expect(t, "times that it acted",
+		servicetest.Value[int](f, `SELECT count(*) FROM log WHERE action = 'person.renamed'`), 2)
 }
