@@ -8,6 +8,22 @@ import (
 	"millwright/service/store"
 )
 
+// Someone who gains permissions and has no way to sign in left gets a link.
+func TestAPromotionMayNeedALink(t *testing.T) {
+	t.Parallel()
+	f := servicetest.New(t)
+	for key, needed := range map[string]bool{"bob": true, "cat": false} {
+		if !needed {
+			f.Exec(`UPDATE people SET password_hash = 'x', password_private = true WHERE id = $1`, f.ID(key))
+		}
+		_, link, err := f.People.ChangePersonAccess(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.ID(key),
+			people.AccessChange{Admin: true, ConfirmedEmail: f.Email(key)})
+		if err != nil || (link != nil) != needed || needed && link.Email != f.Email(key) {
+			t.Errorf("%s gets the link %+v, %v; needed: %t", key, link, err, needed)
+		}
+	}
+}
+
 // signOutFile gives bob and cat a definition, and adds one that grants more.
 const signOutFile = `
 organization: {key: acme}

@@ -9,7 +9,7 @@ import (
 	"millwright/service/store"
 )
 
-// Other owners and changed texts are in FuzzVault.
+// FuzzVault tries other owners and what was changed.
 func TestVault(t *testing.T) {
 	const other = "new:YWJjZGVmZ2hpamtsbW5vcHFyc3R1dnd4eXoxMjM0NTY="
 	old, rotated, lost := newTestVault(t, servicetest.SealingKeys), newTestVault(t, other+","+servicetest.SealingKeys), newTestVault(t, other)

@@ -82,6 +82,9 @@ func TestEveryFailureIsRetried(t *testing.T) {
 				if left := servicetest.Claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
 					t.Error("it is claimed before its time")
 				}
+				if retry, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID); err != nil || retry.Delivery != nil || retry.Wait != wait {
+					t.Errorf("its workflow sends %+v or waits %s, want %s: %v", retry.Delivery, retry.Wait, wait, err)
+				}
 				f.Clock.Advance(wait)
 			}
 			d = servicetest.MadeBefore(f, d, 7)
