@@ -93,23 +93,14 @@ func TestNormalize(t *testing.T) {
 
 // A required question is not answered by a blank text or an empty list.
 func TestAnswered(t *testing.T) {
-	for _, test := range []struct {
-		name     string
-		value    any
-		answered bool
-	}{
-		{"nothing", nil, false},
-		{"an empty text", "", false},
-		{"an empty list", []any{}, false},
-		{"a string", "x", true},
-		{"a blank text", " \n", false},
-		{"a list", []any{"opt_a"}, true},
-		{"zero", json.Number("0"), true},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if Answered(test.value) != test.answered {
-				t.Errorf("answered is %v", !test.answered)
-			}
-		})
+	for _, value := range []any{nil, "", " \n", []any{}} {
+		if Answered(value) {
+			t.Errorf("%#v is an answer", value)
+		}
+	}
+	for _, value := range []any{"x", []any{"opt_a"}, json.Number("0")} {
+		if !Answered(value) {
+			t.Errorf("%#v is no answer", value)
+		}
 	}
 }

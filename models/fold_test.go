@@ -26,13 +26,11 @@ func TestFold(t *testing.T) {
 		"accents in another order":  {"a\u0323\u0302", "a\u0302\u0323", "ậ"},
 		"a joiner between a letter": {"e\u034f\u0301", "é"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for _, text := range same[1:] {
-				if models.Fold(text) != models.Fold(same[0]) {
-					t.Errorf("%+q is folded to %+q, %+q to %+q", text, models.Fold(text), same[0], models.Fold(same[0]))
-				}
+		for _, text := range same[1:] {
+			if models.Fold(text) != models.Fold(same[0]) {
+				t.Errorf("%s: %+q is folded to %+q, %+q to %+q", name, text, models.Fold(text), same[0], models.Fold(same[0]))
 			}
-		})
+		}
 	}
 	for _, different := range [][2]string{{"ö", "o"}, {"A-1", "A1"}, {"ahu 1", "ahu1"}, {"Ж", "ж1"}} {
 		if models.Fold(different[0]) == models.Fold(different[1]) {

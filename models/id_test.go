@@ -2,7 +2,6 @@ package models
 
 import (
 	"bytes"
-	"crypto/rand"
 	"errors"
 	"regexp"
 	"strings"
@@ -16,22 +15,19 @@ import (
 
 // Vectors of the TypeID specification.
 func TestBase32MatchesVectorsOfTypeID(t *testing.T) {
-	tests := []struct{ name, uuid, digits string }{
-		{"nil", "00000000-0000-0000-0000-000000000000", "00000000000000000000000000"},
-		{"one", "00000000-0000-0000-0000-000000000001", "00000000000000000000000001"},
-		{"ten", "00000000-0000-0000-0000-00000000000a", "0000000000000000000000000a"},
-		{"sixteen", "00000000-0000-0000-0000-000000000010", "0000000000000000000000000g"},
-		{"thirty-two", "00000000-0000-0000-0000-000000000020", "00000000000000000000000010"},
-		{"the largest", "ffffffff-ffff-ffff-ffff-ffffffffffff", "7zzzzzzzzzzzzzzzzzzzzzzzzz"},
-		{"all digits", "0110c853-1d09-52d8-d73e-1194e95b5f19", "0123456789abcdefghjkmnpqrs"},
-		{"version 7", "01890a5d-ac96-774b-bcce-b302099a8057", "01h455vb4pex5vsknk084sn02q"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := base32(uuid.MustParse(tt.uuid)); got != tt.digits {
-				t.Errorf("%s is written %s, want %s", tt.uuid, got, tt.digits)
-			}
-		})
+	for name, test := range map[string]struct{ uuid, digits string }{
+		"nil":         {"00000000-0000-0000-0000-000000000000", "00000000000000000000000000"},
+		"one":         {"00000000-0000-0000-0000-000000000001", "00000000000000000000000001"},
+		"ten":         {"00000000-0000-0000-0000-00000000000a", "0000000000000000000000000a"},
+		"sixteen":     {"00000000-0000-0000-0000-000000000010", "0000000000000000000000000g"},
+		"thirty-two":  {"00000000-0000-0000-0000-000000000020", "00000000000000000000000010"},
+		"the largest": {"ffffffff-ffff-ffff-ffff-ffffffffffff", "7zzzzzzzzzzzzzzzzzzzzzzzzz"},
+		"all digits":  {"0110c853-1d09-52d8-d73e-1194e95b5f19", "0123456789abcdefghjkmnpqrs"},
+		"version 7":   {"01890a5d-ac96-774b-bcce-b302099a8057", "01h455vb4pex5vsknk084sn02q"},
+	} {
+		if got := base32(uuid.MustParse(test.uuid)); got != test.digits {
+			t.Errorf("%s: %s is written %s, want %s", name, test.uuid, got, test.digits)
+		}
 	}
 }
 
@@ -51,27 +47,6 @@ func TestIDsSortByTime(t *testing.T) {
 		older, younger := newTestID(t, PrefixWorkOrder, early), newTestID(t, PrefixWorkOrder, late)
 		if older >= younger {
 			t.Errorf("%s of %d does not sort before %s of %d", older, early, younger, late)
-		}
-	})
-}
-
-func TestIDsHaveTheFormOfTypeID(t *testing.T) {
-	prefixes := []IDPrefix{
-		PrefixIdentity, PrefixLocation, PrefixSystem, PrefixEquipment, PrefixSubEquipment, PrefixDefinition,
-		PrefixForm, PrefixQuestion, PrefixOption, PrefixWorkOrder, PrefixFeedback, PrefixComment, PrefixWebhook, PrefixEvent,
-		PrefixDelivery, PrefixToken, PrefixRequest, PrefixClient,
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		prefix := rapid.SampledFrom(prefixes).Draw(t, "prefix")
-		at := idTimes.Draw(t, "time")
-		id := newTestID(t, prefix, at)
-		if !IsID(id, PrefixRequest, prefix) {
-			t.Fatalf("IsID rejects %s", id)
-		}
-		for _, other := range prefixes {
-			if other != prefix && IsID(id, other) {
-				t.Errorf("IsID accepts %s as one of %s", id, other)
-			}
 		}
 	})
 }
@@ -98,21 +73,6 @@ func TestIDsAreUUIDsOfVersion7(t *testing.T) {
 	})
 }
 
-func TestIDsOfTheSameTimeDiffer(t *testing.T) {
-	at := time.Date(2026, time.March, 2, 9, 0, 0, 0, time.UTC)
-	seen := map[string]bool{}
-	for range 1000 {
-		id, err := NewID(PrefixEvent, at, rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		seen[id] = true
-	}
-	if len(seen) != 1000 {
-		t.Errorf("%d of 1000 ids are distinct", len(seen))
-	}
-}
-
 func TestNewIDFailsWithoutRandomness(t *testing.T) {
 	broken := errors.New("no entropy")
 	if id, err := NewID(PrefixEvent, time.Now(), iotest.ErrReader(broken)); !errors.Is(err, broken) || id != "" {
@@ -123,54 +83,22 @@ func TestNewIDFailsWithoutRandomness(t *testing.T) {
 	}
 }
 
-func TestIsIDRejectsWrongForms(t *testing.T) {
-	const digits = "01jd8q4v6cf5e8hbbfwj0zq3tk"
-	tests := []struct{ name, id string }{
-		{"nothing", ""},
-		{"an underscore", "_"},
-		{"the prefix alone", "wo"},
-		{"the prefix without digits", "wo_"},
-		{"digits without a prefix", digits},
-		{"digits with an empty prefix", "_" + digits},
-		{"another prefix", "iss_" + digits},
-		{"the prefix in upper case", "WO_" + digits},
-		{"digits in upper case", "wo_" + strings.ToUpper(digits)},
-		{"a longer prefix", "two_" + digits},
-		{"two prefixes", "wo_wo_" + digits},
-		{"a digit too few", "wo_" + digits[1:]},
-		{"a digit too many", "wo_0" + digits},
-		{"more than 128 bits", "wo_8" + digits[1:]},
-		{"the letter i", "wo_" + digits[:25] + "i"},
-		{"the letter l", "wo_" + digits[:25] + "l"},
-		{"the letter o", "wo_" + digits[:25] + "o"},
-		{"the letter u", "wo_" + digits[:25] + "u"},
-		{"a hyphen for the underscore", "wo-" + digits},
-		{"a space before", " wo_" + digits},
-		{"a space after", "wo_" + digits + " "},
-		{"a line feed for a digit", "wo_" + digits[:25] + "\n"},
-		{"a zero byte for a digit", "wo_" + digits[:25] + "\x00"},
-		{"a letter that is not ASCII", "wo_" + digits[:24] + "é"},
-		{"a percent sign", "wo_" + digits[:25] + "%"},
-	}
-	if !IsID("wo_"+digits, PrefixWorkOrder) {
-		t.Fatal("IsID rejects the right form")
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if IsID(tt.id, PrefixWorkOrder, PrefixWebhook) {
-				t.Errorf("IsID accepts %q", tt.id)
-			}
-		})
-	}
-	t.Run("without prefixes", func(t *testing.T) {
-		if IsID("wo_" + digits) {
-			t.Error("IsID accepts an id although no prefix is allowed")
-		}
-	})
-}
-
 func TestIsIDMatchesARegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A(wo|whk)_[0-7][0-9a-hjkmnp-tv-z]{25}\z`)
+	const digits = "01jd8q4v6cf5e8hbbfwj0zq3tk"
+	if !IsID("wo_"+digits, PrefixWorkOrder, PrefixWebhook) || IsID("wo_"+digits) {
+		t.Error("IsID accepts other prefixes than those allowed")
+	}
+	for _, id := range []string{
+		"", "_", "wo", "wo_", digits, "_" + digits, "iss_" + digits, "WO_" + digits, "wo_" + strings.ToUpper(digits), "two_" + digits, "wo_wo_" + digits,
+		"wo_" + digits[1:], "wo_0" + digits, "wo_8" + digits[1:], "wo-" + digits, " wo_" + digits, "wo_" + digits + " ",
+		"wo_" + digits[:25] + "i", "wo_" + digits[:25] + "l", "wo_" + digits[:25] + "o", "wo_" + digits[:25] + "u",
+		"wo_" + digits[:25] + "\n", "wo_" + digits[:25] + "\x00", "wo_" + digits[:24] + "é", "wo_" + digits[:25] + "%",
+	} {
+		if IsID(id, PrefixWorkOrder, PrefixWebhook) {
+			t.Errorf("IsID accepts %q", id)
+		}
+	}
 	// Texts close to the form, so that both results occur.
 	near := rapid.StringMatching(`(wo|whk|iss|)[_-]?[0-9][0-9a-z]{24,26}`)
 	rapid.Check(t, func(t *rapid.T) {
