@@ -10,25 +10,11 @@ import (
 	"millwright/models"
 )
 
-// invisible are strings that show nothing, by what they are made of.
+// invisible are strings that show nothing. TestEveryCharacterIsVisibleOrNot has all characters that Unicode calls so.
 var invisible = map[string]string{
 	"nothing":                      "",
 	"spaces, tabs and line breaks": " \t\r\n",
-	"spaces of Unicode":            "\u00a0\u1680\u2003\u2028\u2029\u202f\u205f\u3000",
-	"control characters":           "\x00\x1b\x7f\u0085\u009f",
-	"zero-width space and joiners": "\u200b\u200c\u200d\u2060\ufeff",
-	"soft hyphen":                  "\u00ad",
-	"directions":                   "\u061c\u200e\u200f\u202a\u202e\u2066\u2069",
-	"invisible operators":          "\u2061\u2062\u2063\u2064",
-	"combining grapheme joiner":    "\u034f",
-	"Hangul fillers":               "\u115f\u1160\u3164\uffa0",
-	"Mongolian selectors":          "\u180b\u180e\u180f",
-	"Khmer inherent vowels":        "\u17b4\u17b5",
-	"variation selectors":          "\ufe00\ufe0f\U000e0100\U000e01ef",
-	"tags":                         "\U000e0001\U000e0020\U000e007f",
-	"unassigned, ignorable":        "\u2065\ufff0\U000e0080\U000e0fff",
 	"annotations":                  "\ufff9\ufffa\ufffb",
-	"musical and shorthand format": "\U0001d173\U0001d17a\U0001bca0",
 	"braille blank":                "\u2800",
 	"Khitan filler":                "\U00016fe4",
 	"null notehead":                "\U0001d159",
@@ -42,20 +28,14 @@ func TestTextThatShowsNothingIsBlank(t *testing.T) {
 		}
 	}
 	for name, text := range map[string]string{
-		"a letter":                          "a",
 		"a letter among fillers":            "\u3164a\u200b",
 		"an accent without a letter":        "\u0301",
-		"an enclosing circle":               "\u20dd",
-		"a Hangul letter":                   "\u1100",
-		"another braille pattern":           "\u2801",
-		"an emoji with its selector":        "\u2764\ufe0f",
 		"a family of joined emoji":          "\U0001f468\u200d\U0001f469",
 		"the end of a verse, a format sign": "\u06dd",
 		"an Arabic number sign":             "\u0600",
 		"private use":                       "\ue000",
 		"an object's replacement":           "\ufffc",
 		"a byte that is not UTF-8":          "\xff",
-		"punctuation":                       ".",
 	} {
 		if models.IsBlank(text) || models.Trim(" "+text+"\n") != text {
 			t.Errorf("%s, %+q, is blank: %v, trimmed: %+q", name, text, models.IsBlank(text), models.Trim(" "+text+"\n"))

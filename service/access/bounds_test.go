@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service/lists"
@@ -18,16 +17,9 @@ import (
 // locked runs the statement in a transaction that stays open until release.
 func locked(t *testing.T, f *servicetest.Fixture, sql string, args ...any) (release func()) {
 	t.Helper()
-	other, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := other.Exec(t.Context(), sql, args...); err != nil {
-		t.Fatal(err)
-	}
-	release = sync.OnceFunc(func() { _ = other.Rollback(context.WithoutCancel(t.Context())) })
-	t.Cleanup(release)
-	return release
+	other := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, other, sql, args...)
+	return func() { _ = other.Rollback(context.WithoutCancel(t.Context())) }
 }
 
 // crowd is calls that are made at once.
@@ -93,8 +85,7 @@ func TestWritesOfAnOrganizationAreBounded(t *testing.T) {
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN EXCLUSIVE MODE`) // they are read
 	create := func(ctx context.Context, actor store.Actor) error {
-		_, err := f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
-		return err
+		return servicetest.Err(f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}))
 	}
 	isBounded(t, f, release, func(ctx context.Context, _ int) error { return create(ctx, noisyActor) }, func() {
 		// It reaches the rules: the organization does not have this node.
@@ -111,8 +102,7 @@ func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	ann, erp := f.As("ann"), f.As("erp")
 	release := locked(t, f.Fixture, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, f.ID("erp"))
 	isBounded(t, f, release, func(ctx context.Context, n int) error {
-		_, err := f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n))
-		return err
+		return servicetest.Err(f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n)))
 	}, func() {
 		ola := f.As("ola")
 		ola.OrganizationID = f.Polar.OrganizationID
@@ -133,8 +123,7 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN ACCESS EXCLUSIVE MODE`)
 	isBounded(t, f, release, func(ctx context.Context, _ int) error {
-		_, err := f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1})
-		return err
+		return servicetest.Err(f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1}))
 	}, func() {
 		if _, err := f.Records.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
 			t.Errorf("another organization's list: %v", err)
@@ -151,28 +140,22 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 		read  func(context.Context, *servicetest.Harness, store.Actor) error
 	}{
 		"a search of people": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.ListForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}})
-			return err
+			return servicetest.Err(f.People.ListForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}}))
 		}},
 		"a person": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.PersonForPerson(ctx, actor, f.ID("bob"))
-			return err
+			return servicetest.Err(f.People.PersonForPerson(ctx, actor, f.ID("bob")))
 		}},
 		"linked accounts": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.LinkedAccounts(ctx, actor)
-			return err
+			return servicetest.Err(f.People.LinkedAccounts(ctx, actor))
 		}},
 		"the requirement of OpenID Connect": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.OpenIDRequirementForPerson(ctx, actor, "https://id.example")
-			return err
+			return servicetest.Err(f.People.OpenIDRequirementForPerson(ctx, actor, "https://id.example"))
 		}},
 		"permissions on any node": {"permission_definitions", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.Inventory.HeldGrants(ctx, actor, models.GrantFeedbackCreate)
-			return err
+			return servicetest.Err(f.Inventory.HeldGrants(ctx, actor, models.GrantFeedbackCreate))
 		}},
 		"an inbox": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			_, err := f.People.Notices(ctx, actor, people.NoticeFilter{Read: true})
-			return err
+			return servicetest.Err(f.People.Notices(ctx, actor, people.NoticeFilter{Read: true}))
 		}},
 		"notices about a record": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
 			return f.People.ReadNoticesAbout(ctx, actor, "iss_00000000000000000000000000")
@@ -195,37 +178,6 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Sessions are found and tokens issued while reads hold every connection of the pool for pages.
-func TestLookUpsHaveConnectionsOfTheirOwn(t *testing.T) {
-	f := servicetest.NewHarness(t)
-	token := servicetest.Session(f.Fixture, "ola")
-	pools, err := store.Pool{Application: "a test"}.Open(t.Context(), f.Pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(pools.Close)
-	s := f.NewInstance(func(o *store.Options) { o.Lookups = pools.Lookups })
-	for range f.Pool.Config().MaxConns { // the pool of everything else
-		conn, err := f.Pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(conn.Release)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	f.Clock.Advance(time.Hour) // so that the session's last request is stored, too
-	if _, err := s.People.Session(ctx, token); err != nil {
-		t.Errorf("a session: %v", err)
-	}
-	if _, err := s.Access.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
-		t.Errorf("a token request: %v", err)
-	}
-	if err := s.Access.ExchangeCounts(ctx); err != nil {
-		t.Errorf("the exchange of counts: %v", err)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 	"millwright/service/storetest"
 )
 
-// Calls over the limit are rejected until the window ends, and a token that has ended is told afterwards.
+// Calls over the limit are rejected until the window ends.
 func TestCallsOverTheLimitAreRejected(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`UPDATE plans SET calls_per_minute = 2`)
@@ -33,12 +33,6 @@ func TestCallsOverTheLimitAreRejected(t *testing.T) {
 	f.Clock.Advance(time.Minute)
 	if _, _, err := f.Access.Admit(t.Context(), erp, nil); err != nil {
 		t.Errorf("a call in the next window: %v", err)
-	}
-	if err := f.Access.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", erp); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := f.Access.Admit(t.Context(), erp, nil); models.CodeOf(err) != models.CodeInvalidToken {
-		t.Errorf("a call with a revoked token: %v, want %s at once", err, models.CodeInvalidToken)
 	}
 }
 
@@ -63,17 +57,13 @@ func TestServersShareCounts(t *testing.T) {
 	exchange := func(servers ...*service.Service) {
 		t.Helper()
 		for _, s := range servers {
-			if err := s.Access.ExchangeCounts(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, s.Access.ExchangeCounts(t.Context()))
 		}
 	}
 	allow := func(calls int) { f.Exec(`UPDATE plans SET calls_per_minute = $1`, calls) }
 	// It learns the database's time with its first exchange.
 	first, _, err := servers[1].Access.Admit(t.Context(), erp, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	first.End()
 	exchange(servers[1])
 	allow(3)
@@ -107,18 +97,12 @@ func TestStrangersDisplaceNoCounts(t *testing.T) {
 	f := servicetest.New(t)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	for n := range 11_000 {
-		if _, err := f.Access.CountAddress(fmt.Sprint("network ", n)); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, servicetest.Err(f.Access.CountAddress(fmt.Sprint("network ", n))))
 	}
 	caller, _, err := f.Access.Admit(t.Context(), erp, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	caller.End()
-	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Access.ExchangeCounts(t.Context()))
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject = $1`, f.ID("erp")); n != 1 {
 		t.Errorf("%d counts of the integration are stored, want 1", n)
 	}
@@ -127,30 +111,12 @@ func TestStrangersDisplaceNoCounts(t *testing.T) {
 // A token that is no longer valid is told, also of an integration that is remembered as over its
 // limit, on every server.
 func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
-	for name, end := range map[string]func(f *servicetest.Fixture, token string) error{
-		"revoked": func(f *servicetest.Fixture, token string) error {
-			return f.Access.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", token)
-		},
-		"expired": func(f *servicetest.Fixture, _ string) error {
-			f.Clock.Advance(time.Hour)
-			return nil
-		},
-		"turned off": func(f *servicetest.Fixture, _ string) error {
-			f.Exec(`UPDATE integrations SET enabled = false`)
-			return nil
-		},
-		"its plan without the API": func(f *servicetest.Fixture, _ string) error {
-			f.Exec(`UPDATE plans SET api = false`)
-			return nil
-		},
-		"its organization suspended": func(f *servicetest.Fixture, _ string) error {
-			f.Exec(`UPDATE organizations SET suspended = true`)
-			return nil
-		},
-		"its secret renewed": func(f *servicetest.Fixture, _ string) error {
-			f.Exec(`UPDATE integrations SET secret_hash = sha256('new')`)
-			return nil
-		},
+	for name, sql := range map[string]string{
+		"revoked": "", "expired": "",
+		"turned off":                 `UPDATE integrations SET enabled = false`,
+		"its plan without the API":   `UPDATE plans SET api = false`,
+		"its organization suspended": `UPDATE organizations SET suspended = true`,
+		"its secret renewed":         `UPDATE integrations SET secret_hash = sha256('new')`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.New(t)
@@ -166,8 +132,13 @@ func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
 					}
 				}
 			}
-			if err := end(f, erp); err != nil {
-				t.Fatal(err)
+			switch name {
+			case "revoked":
+				servicetest.Must(t, f.Access.RevokeToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", erp))
+			case "expired":
+				f.Clock.Advance(time.Hour)
+			default:
+				f.Exec(sql)
 			}
 			for _, s := range servers {
 				if _, _, err := s.Access.Admit(t.Context(), erp, nil); models.CodeOf(err) != models.CodeInvalidToken {
@@ -178,14 +149,12 @@ func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {
 	}
 }
 
-// Calls are admitted while other work holds every connection of its pool.
+// Calls are admitted, sessions found and tokens issued while other work holds every connection of its pool.
 func TestConnectionsAreReserved(t *testing.T) {
 	f := servicetest.New(t)
-	token := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
+	token, session := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration"), servicetest.Session(f, "pia")
 	pools, err := store.Pool{Application: "a test"}.Open(t.Context(), f.Pool.Config().ConnString())
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(pools.Close)
 	total := int32(0)
 	for _, pool := range pools.All() {
@@ -197,15 +166,23 @@ func TestConnectionsAreReserved(t *testing.T) {
 	s := f.NewInstance(func(o *store.Options) { o.Lookups = pools.Lookups })
 	for range f.Pool.Config().MaxConns { // the pool of everything else
 		conn, err := f.Pool.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		t.Cleanup(conn.Release)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
 	if _, _, err := s.Access.Admit(ctx, token, nil); err != nil {
 		t.Errorf("a call: %v", err)
+	}
+	f.Clock.Advance(time.Hour) // so that the session's last request is stored, too
+	if _, err := s.People.Session(ctx, session); err != nil {
+		t.Errorf("a session: %v", err)
+	}
+	if _, err := s.Access.IssueToken(ctx, "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
+		t.Errorf("a token request: %v", err)
+	}
+	if err := s.Access.ExchangeCounts(ctx); err != nil {
+		t.Errorf("the exchange of counts: %v", err)
 	}
 }
 
@@ -219,8 +196,7 @@ func TestReadsLeaveConnectionsToWrites(t *testing.T) {
 	reads.run(t, 4*organizations, func(ctx context.Context, n int) error {
 		actor := reader
 		actor.OrganizationID = fmt.Sprint("organization ", n%organizations)
-		_, err := f.People.LinkedAccounts(ctx, actor)
-		return err
+		return servicetest.Err(f.People.LinkedAccounts(ctx, actor))
 	})
 	servicetest.Await(t, "eight reads wait for the lock", func() bool { return servicetest.LockWaits(f.Fixture) == running })
 	if _, err := f.Records.CreateFeedback(t.Context(), erp, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
@@ -236,9 +212,7 @@ func TestReadsLeaveConnectionsToWrites(t *testing.T) {
 
 func TestFewConnectionsAreNotDivided(t *testing.T) {
 	pools, err := store.Pool{MaxConnections: 6}.Open(t.Context(), servicetest.Database(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(pools.Close)
 	if all := pools.All(); len(all) != 1 || all[0].Config().MaxConns != 6 || pools.Lookups != pools.Others {
 		t.Errorf("6 connections are %d pools, want one", len(all))
@@ -255,9 +229,7 @@ func TestFewCallsOfAnOrganization(t *testing.T) {
 	admit := func(token string) *access.Caller {
 		t.Helper()
 		caller, _, err := f.Access.Admit(t.Context(), token, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return &caller
 	}
 	const few = 24

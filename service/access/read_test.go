@@ -18,9 +18,7 @@ import (
 func tokenOf(t *testing.T, f *servicetest.Fixture, clientID, secret string) string {
 	t.Helper()
 	token, err := f.Access.IssueToken(t.Context(), clientID, secret, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return token.AccessToken
 }
 
@@ -31,9 +29,7 @@ func TestARecordIsReadWithItsCall(t *testing.T) {
 		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: f.ID(node), Title: "as it was", Assignees: []string{f.ID("ann")},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return result.RecordID
 	}
 	below, elsewhere := create("ahu1"), create("hq")
@@ -54,9 +50,7 @@ func TestARecordIsReadWithItsCall(t *testing.T) {
 			f.Exec(`UPDATE work_orders SET title = 'as it was'`)
 			read := records.WorkOrderReader.Of(test.record)
 			caller, _, err := f.Access.Admit(t.Context(), test.token, read)
-			if err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, err)
 			caller.End()
 			f.Exec(`UPDATE work_orders SET title = 'as it is'`)
 			body, err := read.Encoded()
@@ -94,9 +88,7 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 	erp := []string{tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration"), tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")}
 	reader := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
 	stale := tokenOf(t, f, "cli_reader", "secret-of-the-reader-integration")
-	if err := f.Access.RevokeToken(t.Context(), "cli_reader", "secret-of-the-reader-integration", stale); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Access.RevokeToken(t.Context(), "cli_reader", "secret-of-the-reader-integration", stale))
 	const n = 100
 	places := map[string][]int{}
 	var mu sync.Mutex
@@ -116,9 +108,7 @@ func TestConcurrentCallsAreCounted(t *testing.T) {
 			})
 		}
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, group.Wait())
 	both := slices.Sorted(slices.Values(append(places["erp"], places["erp again"]...)))
 	alone := slices.Sorted(slices.Values(places["reader"]))
 	if len(both) != 2*n || len(alone) != n || len(places["stale"]) != 0 {

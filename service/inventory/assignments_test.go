@@ -2,13 +2,10 @@ package inventory_test
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"millwright/models"
-	"millwright/service/lists"
-	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -56,9 +53,7 @@ func TestAssignAndUnassign(t *testing.T) {
 			} else {
 				err = f.Inventory.Assign(t.Context(), actor, store.NoKey, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, err)
 			if left := servicetest.AssignmentsOf(f, test.node); left != test.left {
 				t.Errorf("the assignments are %q, want %q", left, test.left)
 			}
@@ -78,9 +73,7 @@ func TestAssigningIsRejected(t *testing.T) {
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID("cat"), f.ID("org_incoming"))
 	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = ANY ($2)`, f.ID("manager"), []string{f.ID("erp"), f.ID("polar")})
-	if _, err := f.Integrations.DeleteIntegration(ctx, store.Operator(), store.NoKey, f.ID("outsider")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, servicetest.Err(f.Integrations.DeleteIntegration(ctx, store.Operator(), store.NoKey, f.ID("outsider"))))
 	operator, ann := store.Operator(), servicetest.Person(t, f, "ann")
 	nothing := "idn_00000000000000000000000001"
 	count := func() string {
@@ -162,14 +155,8 @@ func TestAssigningIsRejected(t *testing.T) {
 func TestConcurrentAssignments(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	gate, err := f.Pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = gate.Rollback(ctx) }()
-	if _, err := gate.Exec(ctx, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, f.ID("annex")); err != nil {
-		t.Fatal(err)
-	}
+	gate := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, gate, `SELECT FROM inventory_nodes WHERE id = $1 FOR UPDATE`, f.ID("annex"))
 	done := make(chan error, 2)
 	for _, definition := range []string{"full", "reading"} {
 		go func() {
@@ -177,14 +164,8 @@ func TestConcurrentAssignments(t *testing.T) {
 		}()
 	}
 	servicetest.AwaitLocks(t, f, 2)
-	if err := gate.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
+	servicetest.Must(t, gate.Commit(ctx))
+	servicetest.Must(t, <-done, <-done)
 	who := ann.Name + " " + ann.IdentityID + " "
 	if log := servicetest.LogOf(f, f.ID("annex")); log != who+"assignment.created\n"+who+"assignment.changed" {
 		t.Errorf("the log says %q", log)
@@ -195,14 +176,8 @@ func TestConcurrentAssignments(t *testing.T) {
 func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann, id := t.Context(), servicetest.Person(t, f, "ann"), f.ID("outsider")
-	gate, err := f.Pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = gate.Rollback(ctx) }()
-	if _, err := gate.Exec(ctx, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, id); err != nil {
-		t.Fatal(err)
-	}
+	gate := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, gate, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, id)
 	deleted, assigned := make(chan error, 1), make(chan error, 1)
 	go func() {
 		_, err := f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, id)
@@ -211,78 +186,12 @@ func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 	servicetest.AwaitLocks(t, f, 1)
 	go func() { assigned <- f.Inventory.Assign(ctx, ann, store.NoKey, f.ID("annex"), id, f.ID("full")) }()
 	servicetest.AwaitLocks(t, f, 2)
-	if err := gate.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-deleted; err != nil {
-		t.Error(err)
-	}
+	servicetest.Must(t, gate.Commit(ctx))
+	servicetest.Must(t, <-deleted)
 	if err := <-assigned; err != nil && models.CodeOf(err) != models.CodeValidationFailed {
 		t.Error(err)
 	}
 	if n := servicetest.Value[int](f, `SELECT count(*) FROM assignments WHERE identity_id = $1`, id); n != 0 {
 		t.Errorf("the deleted integration has %d assignments", n)
-	}
-}
-
-// A change of assignments voids the sync tokens of the integrations it concerns, since
-// it changes what they may read. Other tokens stay valid: a service company reads no nodes of its customer.
-func TestAssignmentsVoidSyncTokens(t *testing.T) {
-	f := servicetest.New(t)
-	restore := restoredAssignments(f)
-	for name, test := range map[string]struct {
-		node, identity, definition string
-		void                       []string
-	}{
-		"one added":                 {"roof", "reader", "reading", []string{"reader"}},
-		"another definition":        {"hvac", "reader", "full", []string{"reader"}},
-		"the same definition":       {"hvac", "reader", "reading", nil},
-		"one removed":               {"hvac", "reader", "", []string{"reader"}},
-		"one of the organization":   {"annex", "acme", "reading", []string{"reader", "creator"}},
-		"a person's":                {"annex", "bob", "reading", nil},
-		"one of a team of persons":  {"annex", "crew", "reading", nil},
-		"one of an integration's":   {"annex", "creator", "full", []string{"creator"}},
-		"one of a service company":  {"annex", "polar", "working", nil},
-		"another of that":           {"ahu1", "polar", "full", nil},
-		"one taken from that again": {"ahu1", "polar", "", nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			restore()
-			f.WaitForOpenTransactions()
-			tokens := map[string]string{}
-			list := func(who, since string) (servicetest.Page, error) {
-				body, err := f.Records.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, lists.ListRequest{Limit: 50, ChangedSince: since})
-				if err != nil {
-					return servicetest.Page{}, err
-				}
-				return servicetest.Read[servicetest.Page](t, body), nil
-			}
-			for _, who := range []string{"reader", "creator", "dispatch"} {
-				first, err := list(who, "2020-01-01T00:00:00Z")
-				if err != nil {
-					t.Fatal(err)
-				}
-				tokens[who] = first.SyncToken
-			}
-			ann := servicetest.Person(t, f, "ann")
-			var err error
-			if test.definition == "" {
-				err = f.Inventory.Unassign(t.Context(), ann, store.NoKey, f.ID(test.node), f.ID(test.identity))
-			} else {
-				err = f.Inventory.Assign(t.Context(), ann, store.NoKey, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			for who, token := range tokens {
-				want := models.Code("")
-				if slices.Contains(test.void, who) {
-					want = models.CodeCursorExpired
-				}
-				if _, err := list(who, token); models.CodeOf(err) != want {
-					t.Errorf("the sync token of %s returns %v, want %q", who, err, want)
-				}
-			}
-		})
 	}
 }

@@ -3,7 +3,6 @@ package inventory_test
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service/inventory"
@@ -47,11 +46,8 @@ func BenchmarkNodeSearch(b *testing.B) {
 		{"common of one node", "eve", "a"}, {"common of none", "zed", "a"},
 	} {
 		b.Run(search.name, func(b *testing.B) {
-			actor, err := f.Access.PersonActor(b.Context(), f.ID(search.who))
-			if err != nil {
-				b.Fatal(err)
-			}
-			benchReads(b, f, func() error {
+			actor := servicetest.Person(b, f, search.who)
+			servicetest.BenchReads(b, f, func() error {
 				_, err := f.Inventory.SearchNodes(b.Context(), actor, inventory.NodeSearch{Text: search.text, Limit: models.DefaultPageSize + 1})
 				return err
 			})
@@ -74,40 +70,13 @@ func BenchmarkInventoryLevel(b *testing.B) {
 		{"4000 rooms", "cat", inventory.NodeLevel{ParentID: room}}, {"the middle of 4000 rooms", "cat", inventory.NodeLevel{ParentID: room, AfterName: "Room 3000", AfterID: "loc_"}},
 	} {
 		b.Run(level.name, func(b *testing.B) {
-			actor, err := f.Access.PersonActor(b.Context(), f.ID(level.who))
-			if err != nil {
-				b.Fatal(err)
-			}
+			actor := servicetest.Person(b, f, level.who)
 			level.level.Limit = models.DefaultPageSize + 1
-			benchReads(b, f, func() error {
-				_, err := f.Inventory.Level(b.Context(), actor, level.level)
-				return err
+			servicetest.BenchReads(b, f, func() error {
+				return servicetest.Err(f.Inventory.Level(b.Context(), actor, level.level))
 			})
 		})
 	}
-}
-
-// benchReads reports how long the reads take, and the CPU of the database's processes.
-func benchReads(b *testing.B, f *servicetest.Fixture, read func() error) {
-	b.Helper()
-	for range 10 { // makes plans
-		if err := read(); err != nil {
-			b.Fatal(err)
-		}
-	}
-	before := servicetest.Usage(f)
-	var took []time.Duration
-	b.ResetTimer()
-	for range b.N {
-		started := time.Now()
-		if err := read(); err != nil {
-			b.Fatal(err)
-		}
-		took = append(took, time.Since(started))
-	}
-	_, p99 := servicetest.Percentiles(took)
-	b.ReportMetric(p99, "p99-ms")
-	b.ReportMetric(float64((servicetest.Usage(f).Backends-before.Backends).Microseconds())/float64(b.N), "backend-µs/op")
 }
 
 // BenchmarkForms measures pages of forms of 20 questions with 4 options each.
@@ -127,9 +96,8 @@ func BenchmarkForms(b *testing.B) {
 	f.Exec(`VACUUM ANALYZE`)
 	for _, limit := range []int{50, 200} {
 		b.Run(strconv.Itoa(limit), func(b *testing.B) {
-			benchReads(b, f, func() error {
-				_, err := f.Inventory.Forms(b.Context(), f.Actor("erp"), lists.ListRequest{Limit: limit})
-				return err
+			servicetest.BenchReads(b, f, func() error {
+				return servicetest.Err(f.Inventory.Forms(b.Context(), f.Actor("erp"), lists.ListRequest{Limit: limit}))
 			})
 		})
 	}

@@ -14,9 +14,7 @@ import (
 func labelsOf(t *testing.T, f *servicetest.Fixture, id string) string {
 	t.Helper()
 	form, err := f.Inventory.FormForPerson(t.Context(), servicetest.Person(t, f, "ann"), id)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	var labels []string
 	for _, q := range form.Questions {
 		label := strings.Join(append([]string{q.Label}, q.Options...), "/")
@@ -34,14 +32,10 @@ func TestAdministratorsChangeForms(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	id, err := f.Inventory.CreateForm(ctx, ann, store.NoKey, " Fire door ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	save := func(question string, in inventory.QuestionFields) {
 		t.Helper()
-		if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, question, in); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, question, in))
 	}
 	question := func(label string) string {
 		return servicetest.Value[string](f, `SELECT id FROM questions WHERE form_id = $1 AND label = $2`, id, label)
@@ -55,11 +49,8 @@ func TestAdministratorsChangeForms(t *testing.T) {
 	save(question("Seal"), inventory.QuestionFields{Label: "Seal", Type: models.QuestionMultipleChoice, Options: []string{"Side"}, Retired: true})
 	servicetest.Expect(t, "the questions then", labelsOf(t, f, id), "[Seal/Side]; Note; Condition/Closes/Fine/Stuck")
 	servicetest.Expect(t, "the choice that was renamed", servicetest.Value[string](f, `SELECT label FROM question_options WHERE id = $1`, ok), "Closes")
-	if err := f.Inventory.ChangeForm(ctx, ann, store.NoKey, id, "Doors", true); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Inventory.ChangeForm(ctx, ann, store.NoKey, id, "Doors", true); err != nil {
-		t.Fatal(err) // without a difference
+	for range 2 { // the second time without a difference
+		servicetest.Must(t, f.Inventory.ChangeForm(ctx, ann, store.NoKey, id, "Doors", true))
 	}
 	form, err := f.Inventory.FormForPerson(ctx, ann, id)
 	if err != nil || form.Name != "Doors" || !form.Retired {
@@ -138,20 +129,14 @@ func TestQuestionsOfImportsChange(t *testing.T) {
 	f.Exec(`INSERT INTO answers (work_order_id, question_id, value, answered_at, answered_by) VALUES ($1, $2, to_jsonb($3::text), now(), $4)`, order, state, f.ID("o_ok"), f.ID("bob"))
 	in := inventory.QuestionFields{Label: "State", Type: models.QuestionSingleChoice, Options: []string{"Fine or so", "Fine or so"}, Retired: true}
 	for range 2 { // the second time without a difference
-		if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in))
 	}
 	servicetest.Expect(t, "the log", strings.ReplaceAll(servicetest.LogOf(f, id), "Ann Field "+f.ID("ann")+" ", ""), "form.question_retired")
 	f.Exec(`DELETE FROM answers`)
 	in.Options = []string{"Fine or so", "Torn"}
-	if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in))
 	in.Options = []string{"Torn"}
-	if err := f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Inventory.SaveQuestion(ctx, ann, store.NoKey, id, state, in))
 	servicetest.Expect(t, "the choices", servicetest.Value[string](f, `SELECT string_agg(label, '/' ORDER BY position) FROM question_options WHERE question_id = $1`, state), "Torn")
 }
 

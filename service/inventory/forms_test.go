@@ -1,37 +1,13 @@
 package inventory_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"testing"
 
 	"millwright/models"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
-
-// Postgres encodes the questions of a form, as its record does.
-func TestAFormIsItsRecord(t *testing.T) {
-	f := servicetest.New(t)
-	body, err := f.Inventory.Form(t.Context(), f.Actor("erp"), f.ID("inspection"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(body))
-	decoder.DisallowUnknownFields()
-	var record models.FormRecord
-	if err := decoder.Decode(&record); err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := store.Encode(record)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(record.Questions) == 0 || !bytes.Equal(encoded, body) {
-		t.Errorf("the form is\n%s\nits record\n%s", body, encoded)
-	}
-}
 
 // A form shows what an import changed: labels, the order, questions that are retired or new, and options.
 func TestAFormShowsItsChanges(t *testing.T) {
@@ -49,9 +25,7 @@ forms:
       - {key: q_color, label: Color, type: text}
   - {key: blank, name: Blank}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	id := func(key string) string { return result.IDs[key] }
 	option := func(key, label string) models.QuestionOptionRecord {
 		return models.QuestionOptionRecord{ID: id(key), Label: label}
@@ -67,13 +41,9 @@ forms:
 	}}
 	for key, questions := range want {
 		body, err := f.Inventory.Form(t.Context(), f.Actor("erp"), id(key))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var record models.FormRecord
-		if err := json.Unmarshal(body, &record); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, json.Unmarshal(body, &record))
 		if !reflect.DeepEqual(record.Questions, questions) {
 			t.Errorf("the form %s has the questions\n%+v\nwant\n%+v", key, record.Questions, questions)
 		}

@@ -73,9 +73,7 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 		{"ann", "\xff", "", ""},
 	} {
 		found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, test.who), inventory.NodeSearch{Text: test.text, Grant: test.grant})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if names := namesOf(found); names != test.want {
 			t.Errorf("%s finds %q by %q with %q, want %q", test.who, names, test.text, test.grant, test.want)
 		}

@@ -127,9 +127,7 @@ func TestNodesAreChecked(t *testing.T) {
 	parent := ""
 	for range inventory.MaxLevels {
 		id, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		parent = id
 	}
 	_, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, parent, models.NodeLocation, inventory.NodeFields{Name: "Level"})
@@ -181,9 +179,7 @@ func TestTheMakerOfARootGetsARole(t *testing.T) {
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	for role, want := range map[string]string{"": "", f.ID("full"): f.ID("full")} {
 		id, err := f.Inventory.CreateNode(ctx, ann, store.NoKey, "", models.NodeLocation, inventory.NodeFields{Name: "Tower", DefinitionID: role})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		servicetest.Expect(t, "the role", servicetest.Value[string](f, `SELECT coalesce((SELECT definition_id FROM assignments WHERE node_id = $1 AND identity_id = $2), '')`, id, f.ID("ann")), want)
 	}
 	for what, role := range map[string]string{"unknown": "pdf_01jd8q4v6cf5e8hbbfwj0zq3tc", "retired": f.ID("full")} {
@@ -200,22 +196,16 @@ func TestChangesOfNodesAreLogged(t *testing.T) {
 	f := servicetest.New(t)
 	ann, code := servicetest.Person(t, f, "ann"), "M-1"
 	id, err := f.Inventory.CreateNode(t.Context(), ann, store.NoKey, f.ID("roof"), models.NodeSystem, inventory.NodeFields{Name: " Pump ", ExternalID: &code})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 {
-		for what, err := range map[string]error{
-			"change": f.Inventory.ChangeNode(t.Context(), ann, store.NoKey, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code}), "move": f.Inventory.MoveNode(t.Context(), ann, store.NoKey, id, "HQ"),
-		} {
-			if err != nil {
-				t.Errorf("%s: %v", what, err)
-			}
-		}
-	}
-	for _, err := range []error{f.Inventory.RetireNode(t.Context(), ann, store.NoKey, id), f.Inventory.RetireNode(t.Context(), ann, store.NoKey, id), f.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, id), f.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, id)} {
-		if err != nil {
-			t.Error(err)
-		}
+	servicetest.Must(t, err)
+	for _, change := range []func() error{
+		func() error {
+			return f.Inventory.ChangeNode(t.Context(), ann, store.NoKey, id, inventory.NodeFields{Name: "Pump 2", ExternalID: &code})
+		},
+		func() error { return f.Inventory.MoveNode(t.Context(), ann, store.NoKey, id, "HQ") },
+		func() error { return f.Inventory.RetireNode(t.Context(), ann, store.NoKey, id) },
+		func() error { return f.Inventory.BringNodeBack(t.Context(), ann, store.NoKey, id) },
+	} {
+		servicetest.Must(t, change(), change()) // the second time without a difference
 	}
 	who := ann.Name + " " + ann.IdentityID + " "
 	log := servicetest.LogOf(f, id)
@@ -234,16 +224,12 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	ann := servicetest.Person(t, f, "ann")
 	sees := func(who string) string {
 		found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, who), inventory.NodeSearch{Text: "fan"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return namesOf(found)
 	}
 	servicetest.Expect(t, "bob before", sees("bob"), "Fan 1")
 	servicetest.Expect(t, "eve before", sees("eve"), "")
-	if err := f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID("hvac"), f.ID("annex")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Inventory.MoveNode(t.Context(), ann, store.NoKey, f.ID("hvac"), f.ID("annex")))
 	servicetest.Expect(t, "the path", pathTo(f, f.ID("fan1")), "Annex > HVAC > AHU 1 > Fan 1")
 	servicetest.Expect(t, "bob after", sees("bob"), "")
 	servicetest.Expect(t, "eve after", sees("eve"), "Fan 1")
@@ -269,18 +255,14 @@ func TestRetiredNodes(t *testing.T) {
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
 	order, err := f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	servicetest.Expect(t, "with a node below", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("roof"))), "rule_violation in_use")
 	servicetest.Expect(t, "the fan", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("fan1"))), "")
 	servicetest.Expect(t, "with an open work order", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("ahu1"))), "rule_violation in_use")
 	if _, use, err := f.Inventory.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
 		t.Errorf("the use is %+v (%v)", use, err)
 	}
-	if _, err := f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, servicetest.Err(f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil)))
 	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("ahu1"))), "")
 
 	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})
@@ -324,21 +306,13 @@ func TestRetiringCountsAWorkOrderThatIsBeingCreated(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, ann := t.Context(), servicetest.Person(t, f, "ann")
-	other, err := f.Pool.Begin(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = other.Rollback(ctx) }()
-	if _, err := other.Exec(ctx, `INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at)
-		VALUES ('wo_00000000000000000000000001', $1, 900, $2, 'Filter', 'none', 'open', $3, now(), now())`, f.Acme.OrganizationID, f.ID("mast"), ann.IdentityID); err != nil {
-		t.Fatal(err)
-	}
+	other := servicetest.Begin(t, f)
+	servicetest.ExecIn(t, other, `INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at)
+		VALUES ('wo_00000000000000000000000001', $1, 900, $2, 'Filter', 'none', 'open', $3, now(), now())`, f.Acme.OrganizationID, f.ID("mast"), ann.IdentityID)
 	done := make(chan error, 1)
 	go func() { done <- f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("mast")) }()
 	servicetest.AwaitLocks(t, f, 1)
-	if err := other.Commit(ctx); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, other.Commit(ctx))
 	servicetest.Expect(t, "retiring", fieldOf(<-done), "rule_violation in_use")
 }
 
@@ -347,9 +321,7 @@ func TestRetiredNodesAtTheTop(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	ctx, eve := t.Context(), servicetest.Person(t, f, "eve")
-	if err := f.Inventory.RetireNode(ctx, servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, f.Inventory.RetireNode(ctx, servicetest.Person(t, f, "ann"), store.NoKey, f.ID("annex")))
 	servicetest.Expect(t, "the tree of an administrator", levelOf(t, f, "ann", ""), "Headquarters+")
 	servicetest.Expect(t, "the tree of its manager", levelOf(t, f, "eve", ""), "")
 	if level, err := f.Records.CreatableNodes(ctx, eve, "", ""); err != nil || len(level.Nodes) != 0 {

@@ -153,17 +153,14 @@ func TestANodeOfAPerson(t *testing.T) {
 	for what, read := range map[string]func() error{
 		"a node": func() error { _, err := f.Inventory.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"a level": func() error {
-			_, err := f.Inventory.Level(t.Context(), f.Actor("erp"), inventory.NodeLevel{})
-			return err
+			return servicetest.Err(f.Inventory.Level(t.Context(), f.Actor("erp"), inventory.NodeLevel{}))
 		},
 		"assignees": func() error {
-			_, err := f.Records.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{})
-			return err
+			return servicetest.Err(f.Records.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{}))
 		},
 		"choices": func() error { _, err := f.Records.AssigneeChoices(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"effects": func() error {
-			_, err := f.Pages.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob"))
-			return err
+			return servicetest.Err(f.Pages.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob")))
 		},
 	} {
 		if err := read(); models.CodeOf(err) != models.CodePermissionDenied {
@@ -191,13 +188,9 @@ func TestRecordsOfANode(t *testing.T) {
 		{"ann", "hq", "1 ahu1, 0 hq / Noise"}, {"ann", "hvac", "1 ahu1 / Noise"}, {"ann", "roof", " / "}, {"bob", "hq", " / "}, {"eve", "annex", "2 annex / "},
 	} {
 		orders, err := f.Pages.NodeWorkOrders(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		given, err := f.Pages.NodeFeedback(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var titles, subjects []string
 		for _, w := range orders {
 			titles = append(titles, w.Title)
@@ -245,9 +238,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 		}},
 	}
 	for _, read := range reads {
-		if _, err := read.do(); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, servicetest.Err(read.do()))
 	}
 	var names, keys, words []string
 	for n := range 4000 {

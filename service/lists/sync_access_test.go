@@ -226,9 +226,7 @@ func TestAStatementEndsTheTokensOfAnIntegrationOnce(t *testing.T) {
 		}
 		before := epoch()
 		changed, err := f.Pool.Exec(t.Context(), statement.sql, statement.args...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		if ended := epoch() - before; ended != 1 || changed.RowsAffected() < 300 && statement.name != "their definition changed" {
 			t.Errorf("%s: %d rows end the tokens %d times, want once", statement.name, changed.RowsAffected(), ended)
 		}
@@ -273,15 +271,9 @@ func TestTokensEndWhenAnAssignmentAndItsDefinitionChangeAtOnce(t *testing.T) {
 				servicetest.Await(t, "the second statement has ended or waits for the first", func() bool {
 					return len(executed) > 0 || servicetest.LockWaits(f) > 0
 				})
-				if err := first.Commit(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-				if err := <-executed; err != nil {
-					t.Fatal(err)
-				}
-				if err := second.Commit(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				servicetest.Must(t, first.Commit(t.Context()))
+				servicetest.Must(t, <-executed)
+				servicetest.Must(t, second.Commit(t.Context()))
 				if epoch() == before {
 					t.Error("the tokens hold")
 				}

@@ -162,9 +162,7 @@ func TestNoChangeIsLost(t *testing.T) {
 	servicetest.Housekeep(t, f)
 	f.WaitForOpenTransactions()
 	for _, p := range pollers {
-		if err := p.Poll(ctx, f.Service); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, p.Poll(ctx, f.Service))
 	}
 
 	final := map[string]servicetest.Identified{}

@@ -31,9 +31,7 @@ func workOrdersSince(t *testing.T, f *servicetest.Fixture, since string) (ids []
 func createBy(t *testing.T, f *servicetest.Fixture, s *service.Service) string {
 	t.Helper()
 	result, err := s.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace the filter"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return result.RecordID
 }
 
@@ -143,9 +141,7 @@ func TestTheBacklogKnowsAHeldHorizon(t *testing.T) {
 	since := func() *models.Time {
 		t.Helper()
 		backlog, err := f.Upkeep.Backlog(t.Context(), time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return backlog.XminHorizonSince
 	}
 	at := models.TimeOf(f.Clock.Now())
@@ -154,15 +150,9 @@ func TestTheBacklogKnowsAHeldHorizon(t *testing.T) {
 	if got := since(); got != nil {
 		t.Errorf("the xmin horizon has not advanced since %v, want nil", got)
 	}
-	held, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = held.Rollback(t.Context()) }()
+	held := servicetest.Begin(t, f)
 	var xid uint64
-	if err := held.QueryRow(t.Context(), `SELECT pg_current_xact_id()`).Scan(&xid); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, held.QueryRow(t.Context(), `SELECT pg_current_xact_id()`).Scan(&xid))
 	// Others may hold the xmin horizon first.
 	for servicetest.Value[uint64](f, `SELECT pg_snapshot_xmin(pg_current_snapshot())`) < xid {
 		if t.Context().Err() != nil {

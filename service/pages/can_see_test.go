@@ -143,9 +143,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 		}
 	})
 	t.Run("an integration that is off sees nothing", func(t *testing.T) {
-		if _, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("erp")); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, servicetest.Err(f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("erp"))))
 		got, err := f.Pages.CanSee(ctx, ann, f.ID("erp"), atUnit)
 		if want := "visible false, not usable, by node, by created, by assigned"; err != nil || seen(got) != want {
 			t.Errorf("%s, want %s: %v", seen(got), want, err)
@@ -157,8 +155,6 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 func createdBy(t *testing.T, f *servicetest.Fixture, key string, in records.NewWorkOrder) string {
 	t.Helper()
 	created, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(key), store.NoKey, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	return created.RecordID
 }

@@ -31,9 +31,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 	listed := func(by string, search records.WorkOrderSearch) string {
 		t.Helper()
 		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(by), search, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var titles []string
 		for _, item := range page.Items {
 			titles = append(titles, item.Title)

@@ -16,9 +16,7 @@ import (
 func logged(t *testing.T, f *servicetest.Fixture, reader store.Actor, filter pages.LogFilter) string {
 	t.Helper()
 	page, err := f.Pages.LogRecords(t.Context(), reader, "", filter)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	var lines []string
 	for _, r := range page.Records {
 		lines = append([]string{r.ActorName + " " + r.Action}, lines...)
@@ -33,22 +31,12 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	ctx, pia, call := t.Context(), s.As("pia"), store.NoKey
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
 	s.MustWrite(s.Records.AssignWorkOrder(ctx, pia, call, id, s.IDs("pia", "dispatch"), nil))
-	for _, do := range []func() (store.WriteResult, error){
-		func() (store.WriteResult, error) { return s.Records.HoldWorkOrder(ctx, pia, call, id) },
-		func() (store.WriteResult, error) { return s.Records.ResumeWorkOrder(ctx, pia, call, id) },
-		func() (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers) //nolint:contextcheck // the fixture has its own
-		},
-	} {
-		s.MustWrite(do())
-	}
-	if err := s.Records.AddComment(ctx, pia, store.NoKey, id, "The belt is loose."); err != nil {
-		t.Fatal(err)
-	}
+	s.MustWrite(s.Records.HoldWorkOrder(ctx, pia, call, id))
+	s.MustWrite(s.Records.ResumeWorkOrder(ctx, pia, call, id))
+	s.MustWrite(s.Records.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers))
+	servicetest.Must(t, s.Records.AddComment(ctx, pia, store.NoKey, id, "The belt is loose."))
 	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("ann"), call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}}))
-	if _, err := s.Records.ReturnWorkOrder(ctx, pia, call, id, "No one is on site."); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, servicetest.Err(s.Records.ReturnWorkOrder(ctx, pia, call, id, "No one is on site.")))
 	const theirs = "Pia Frost work_order.assignees_changed, Pia Frost work_order.held, Pia Frost work_order.resumed, dispatch (API) work_order.answered, Pia Frost work_order.commented, "
 	servicetest.Expect(t, "the company's log", logged(t, s.Fixture, pia, pages.LogFilter{}), theirs+"Pia Frost work_order.returned")
 	servicetest.Expect(t, "the customer's log", logged(t, s.Fixture, s.As("ann"), pages.LogFilter{}),
@@ -73,9 +61,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	}
 	// Of the record it shows the id alone: the company may no longer read it.
 	page, err := s.Pages.LogRecords(ctx, pia, "", pages.LogFilter{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, r := range page.Records {
 		if r.RecordID != id || r.RecordName != nil {
 			t.Errorf("an entry about %s names it %v", r.RecordID, r.RecordName)
@@ -120,13 +106,9 @@ func TestTheLogShowsNamesOfThenAndNow(t *testing.T) {
 	s.MustWrite(s.Records.ResumeWorkOrder(ctx, operated, call, id))
 	read := func() string {
 		page, err := s.Pages.LogRecords(ctx, s.As("ann"), "", pages.LogFilter{RecordID: id}) //nolint:contextcheck // the fixture has its own
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		history, err := s.Records.HistoryPage(ctx, s.As("ann"), id, 0, 0) //nolint:contextcheck // the fixture has its own
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var names []string
 		for i, r := range page.Records {
 			change := history.Changes[i]

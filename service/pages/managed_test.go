@@ -22,28 +22,23 @@ import (
 func managedReads(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, integration, address string) error {
 	return map[string]func(ctx context.Context, actor store.Actor, integration, address string) error{
 		"integration": func(ctx context.Context, a store.Actor, i, _ string) error {
-			_, err := f.Pages.ManagedIntegration(ctx, a, i)
-			return err
+			return servicetest.Err(f.Pages.ManagedIntegration(ctx, a, i))
 		},
 		"effects": func(ctx context.Context, a store.Actor, i, _ string) error {
 			_, _, err := f.Pages.ManagedIntegrationEffects(ctx, a, i)
 			return err
 		},
 		"access": func(ctx context.Context, a store.Actor, i, _ string) error {
-			_, err := f.Pages.CanSee(ctx, a, i, f.ID("ahu1"))
-			return err
+			return servicetest.Err(f.Pages.CanSee(ctx, a, i, f.ID("ahu1")))
 		},
 		"webhook": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.Webhooks.ManagedWebhook(ctx, a, h)
-			return err
+			return servicetest.Err(f.Webhooks.ManagedWebhook(ctx, a, h))
 		},
 		"missed": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.Webhooks.CountMissed(ctx, a, h, models.Time{})
-			return err
+			return servicetest.Err(f.Webhooks.CountMissed(ctx, a, h, models.Time{}))
 		},
 		"test": func(ctx context.Context, a store.Actor, _, h string) error {
-			_, err := f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, h)
-			return err
+			return servicetest.Err(f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, h))
 		},
 	}
 }
@@ -86,16 +81,10 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	window := f.Clock.Now().Truncate(time.Minute)
 	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'one', $3, 5), ($1, 'two', $3, 2), ($1, 'three', $4, 1), ($2, 'one', $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
 	f.Exec(`INSERT INTO webhook_health (webhook_id, failing_since) VALUES ($1, $2)`, f.ID("reader_hook"), window)
-	if _, err := f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true }); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, servicetest.Err(f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house")))
+	servicetest.Must(t, servicetest.Err(f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true })))
 	list, err := f.Integrations.Managed(ctx, ann)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	got := map[string]string{}
 	for _, i := range list.Integrations {
 		at := "never"
@@ -168,9 +157,7 @@ func TestTheLastTestOfAnAddressIsShown(t *testing.T) {
 			}
 			a.EventID = test.EventID
 		}
-		if err := f.Webhooks.RecordTest(ctx, id, a); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Webhooks.RecordTest(ctx, id, a))
 		h, err := f.Webhooks.ManagedWebhook(ctx, ann, id)
 		if err != nil || h.Test == nil || h.Test.EventID != a.EventID || h.Test.Failure != a.Error || h.Test.LatencyMS != a.Latency.Milliseconds() {
 			t.Errorf("test %d is %+v %v", i, h.Test, err)

@@ -14,9 +14,7 @@ import (
 func queueOf(s *servicetest.Harness, by string) string {
 	s.T.Helper()
 	queue, err := s.Records.WorkOrderQueue(s.T.Context(), s.As(by), "")
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	servicetest.Must(s.T, err)
 	var sections []string
 	for _, section := range queue.Sections {
 		q := section.Search
@@ -48,9 +46,7 @@ func TestWorkOrderQueue(t *testing.T) {
 		t.Helper()
 		s.Clock.Advance(time.Millisecond)
 		id, err := models.NewID(models.PrefixWorkOrder, s.Clock.Now(), strings.NewReader(strings.Repeat(title, 16)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var target *time.Time
 		if due != 0 {
 			target = new(servicetest.Start.Add(due))
@@ -101,11 +97,8 @@ func TestWorkOrderQueue(t *testing.T) {
 func TestWorkOrderQueueReadsLittle(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)
-	names := `('work_orders', 'work_order_assignees')`
-	for _, table := range []string{"work_orders", "work_order_assignees"} {
-		s.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
-	}
-	s.Exec(`VACUUM ANALYZE`)
+	tables := []string{"work_orders", "work_order_assignees"}
+	s.AnalyzeOnce(tables)
 	readers := []string{"ann", "bob", "cat"}
 	for range 8 {
 		for _, reader := range readers {
@@ -118,16 +111,10 @@ func TestWorkOrderQueueReadsLittle(t *testing.T) {
 		FROM generate_series(1, 20000) n`, s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), s.Clock.Now())
 	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position, closed) SELECT id, $1, 'worker', 0, true FROM work_orders WHERE number % 2 = 0`, s.ID("bob"))
 	s.WaitForOpenTransactions()
-	rows := func() int {
-		t.Helper()
-		s.FlushStatistics()
-		return servicetest.Value[int](s.Fixture, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN `+names+`)
-			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN `+names+`)`)
-	}
 	for _, reader := range readers {
-		before := rows()
+		before := s.RowsRead(tables)
 		queueOf(s, reader)
-		if n := rows() - before; n > 5000 {
+		if n := s.RowsRead(tables) - before; n > 5000 {
 			t.Errorf("%s: %d rows or entries of indexes were read", reader, n)
 		}
 	}

@@ -21,10 +21,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 1000) n`,
 		h.Acme.OrganizationID, h.ID("hvac"))
-	for _, table := range tablesOfPermissions {
-		h.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
-	}
-	h.Exec(`VACUUM ANALYZE`)
+	h.AnalyzeOnce(tablesOfPermissions)
 	erp, ann, ctx := h.As("erp"), h.As("ann"), t.Context()
 	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
 	key := func() store.Key {
@@ -37,9 +34,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	}
 	report := func() string {
 		result, err := h.Records.CreateFeedback(ctx, erp, key(), records.NewFeedback{InventoryID: node, Subject: "x"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return result.RecordID
 	}
 	id, issue, title := create(), report(), ""
@@ -51,9 +46,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	}
 	read := func(read func() ([]byte, error)) func() {
 		return func() {
-			if _, err := read(); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, servicetest.Err(read()))
 		}
 	}
 	checks := []struct {

@@ -1,93 +1,89 @@
 package records_test
 
 import (
+	"errors"
 	"testing"
 
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
 // appWrite is a write on a record that only the console offers.
 type appWrite struct {
+	by string
 	// record returns the id of a record that the write changes.
 	record func() string
-	get    func(id string) ([]byte, error)
 	write  func(key store.Key, id string) (store.WriteResult, error)
 }
 
 // appWrites are the writes that only people in the console make.
 func appWrites(s *servicetest.Harness) map[string]appWrite {
-	ctx, ann, cat := s.T.Context(), s.As("ann"), s.As("cat")
-	in := func(status models.WorkOrderStatus) func() string {
-		return func() string { return s.WorkOrderIn(status) }
-	}
-	shown := func(id string) ([]byte, error) { return s.Records.WorkOrder(ctx, cat, id) }
-	review := func(review records.Review) func(store.Key, string) (store.WriteResult, error) {
-		return func(key store.Key, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(ctx, cat, key, id, review)
-		}
-	}
-	return map[string]appWrite{
-		"hold": {in(models.StatusOpen), shown, func(key store.Key, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(ctx, cat, key, id)
+	writes := map[string]appWrite{
+		"resolve": {"ann", func() string { return gives(s, "ann") }, func(key store.Key, id string) (store.WriteResult, error) {
+			return s.Records.ResolveFeedback(s.T.Context(), s.As("ann"), key, id)
 		}},
-		"resume": {in(models.StatusOnHold), shown, func(key store.Key, id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(ctx, cat, key, id)
-		}},
-		"approve":   {in(models.StatusSentToInspection), shown, review(records.Review{Approve: true})},
-		"send back": {in(models.StatusSentToInspection), shown, review(records.Review{Comment: "Loose."})},
-		"resolve": {
-			func() string { return issue(s, "ann") }, func(id string) ([]byte, error) { return s.Records.Feedback(ctx, ann, id) },
-			func(key store.Key, id string) (store.WriteResult, error) {
-				return s.Records.ResolveFeedback(ctx, ann, key, id)
-			},
-		},
 	}
+	for operation, status := range map[models.Operation]models.WorkOrderStatus{
+		models.OperationHold: models.StatusOpen, models.OperationResume: models.StatusOnHold,
+		models.OperationApprove: models.StatusSentToInspection, models.OperationSendBack: models.StatusSentToInspection,
+	} {
+		writes[string(operation)] = appWrite{"cat", func() string { return s.WorkOrderIn(status) }, func(key store.Key, id string) (store.WriteResult, error) {
+			return operate(s, s.As("cat"), key, operation, id)
+		}}
+	}
+	return writes
 }
 
-// A write of the console happens only on the state of the record that its page showed, as PATCH does.
-func TestAppWritesHonorIfMatch(t *testing.T) {
+// shownTo is a record as GET shows it to someone.
+func shownTo(s *servicetest.Harness, who, id string) []byte {
+	s.T.Helper()
+	get := s.Records.WorkOrder
+	if models.IsID(id, models.PrefixFeedback) {
+		get = s.Records.Feedback
+	}
+	shown, err := get(s.T.Context(), s.As(who), id)
+	servicetest.Must(s.T, err)
+	return shown
+}
+
+// A write of the console happens only on the state of the record that its page showed, as PATCH does. Its form acts once, as
+// does a call with a key.
+func TestAppWritesActOnceOnTheStateThatWasShown(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	for name, w := range appWrites(s) {
 		t.Run(name, func(t *testing.T) {
 			id := w.record()
-			shown, err := w.get(id)
-			if err != nil {
-				t.Fatal(err)
+			etag := store.ETag(shownTo(s, w.by, id))
+			ifMatch := func(etag string) func() error {
+				return func() error { _, err := w.write(store.ForCall("", "", "", nil, etag), id); return err }
 			}
-			err = s.ExpectUnchanged(id, func() error {
-				_, err := w.write(store.ForCall("", "", "", nil, `"another"`), id)
-				return err
-			})
-			servicetest.Expect(t, "another state", servicetest.Outcome(err), "precondition_failed")
-			if _, err := w.write(store.ForCall("", "", "", nil, store.ETag(shown)), id); err != nil {
-				t.Errorf("the state that was shown: %v", err)
+			expectOutcome(t, s, "another state", id, ifMatch(`"another"`), "precondition_failed")
+			form := ofForm(s, w.by, name+id, etag)
+			_, err := w.write(form, id)
+			servicetest.Must(t, err)
+			log := s.LogOf(id)
+			_, err = w.write(form, id)
+			if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
+				t.Errorf("the form sent again: %v", err)
 			}
-			_, err = w.write(store.ForCall("", "", "", nil, store.ETag(shown)), id)
-			servicetest.Expect(t, "again", servicetest.Outcome(err), "precondition_failed")
-		})
-	}
-}
+			_, err = w.write(ofForm(s, w.by, "another"+id, etag), id)
+			if stale, ok := errors.AsType[*store.FormStaleError](err); !ok || stale.ActorName != s.As(w.by).Name || stale.Action == "" {
+				t.Errorf("a stale form: %v", err)
+			}
+			expectOutcome(t, s, "a call on the state before", id, ifMatch(etag), "precondition_failed")
+			servicetest.Expect(t, "the Log Records", s.LogOf(id), log)
 
-// A form that is sent twice is a call with one key: it acts once.
-func TestAppWritesActOnceByKey(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	for name, w := range appWrites(s) {
-		t.Run(name, func(t *testing.T) {
-			id := w.record()
+			id = w.record()
 			key := store.ForCall("form", "POST", "/console/"+name, []byte{0}, "")
 			first, err := w.write(key, id)
 			if err != nil || first.Replayed {
-				t.Fatalf("the first: %+v, %v", first, err)
+				t.Fatalf("the first call: %+v, %v", first, err)
 			}
-			log := s.LogOf(id)
 			second, err := w.write(key, id)
-			if err != nil || !second.Replayed || second.RecordID != id {
+			if err != nil || !second.Replayed || second.RecordID != id || string(second.Body) != string(first.Body) {
 				t.Errorf("the second: %+v, %v", second, err)
 			}
-			servicetest.Expect(t, "the Log Records", s.LogOf(id), log)
 		})
 	}
 }

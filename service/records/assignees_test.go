@@ -112,9 +112,7 @@ func TestAStaleFormOfAnAssignment(t *testing.T) {
 	f := servicetest.New(t)
 	ann, reading := servicetest.Person(t, f, "ann"), f.ID("reading")
 	tag, err := store.ETagOf(inventory.AssignmentRecord{NodeID: f.ID("roof"), IdentityID: f.ID("roofer"), DefinitionID: &reading})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for key, write := range map[string]func(store.Key) error{
 		"assign": func(form store.Key) error {
 			return f.Inventory.AssignTo(t.Context(), ann, form, f.ID("roof"), f.ID("roofer"), f.ID("full"))

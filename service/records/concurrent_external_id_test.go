@@ -55,9 +55,7 @@ func TestExternalIDsThatCollide(t *testing.T) {
 			create(s, fmt.Sprint("own ", n, " ", i))
 		}
 	}
-	if err := held.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, held.Commit(t.Context()))
 	all.Wait()
 	if created["shared"] == "" || len(created) != 2*each+1 || len(rejections) != 2*each-1 {
 		t.Errorf("%v were created, %d creations were rejected", created, len(rejections))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func TestConcurrentWrites(t *testing.T) {
 	writes := []func() error{
 		func() error {
 			result, err := f.Records.UpdateWorkOrder(t.Context(), f.Actor("erp"), store.ForCall("k", "PATCH", "/x", []byte("f"), ""), id,
-				records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
+				records.WorkOrderPatch{Title: sent(title)})
 			bodies[0] = result.Body
 			return err
 		},
@@ -52,11 +53,7 @@ func TestConcurrentWrites(t *testing.T) {
 			return err
 		})
 	}
-	for i, err := range together(writes...) {
-		if err != nil {
-			t.Errorf("write %d: %v", i, err)
-		}
-	}
+	servicetest.Must(t, together(writes...)...)
 	if got := servicetest.Read[models.WorkOrderRecord](t, bodies[0]); got.ID != id || got.Title != title {
 		t.Errorf("the change returned %s %q", got.ID, got.Title)
 	}
@@ -94,45 +91,42 @@ func TestConcurrentWrites(t *testing.T) {
 
 // A write that fails leaves no rows and no connection in use, and those at the same time succeed.
 func TestOneOfConcurrentWritesFails(t *testing.T) {
+	noise := func(f *servicetest.Harness, _ string) error {
+		_, err := f.Records.CreateFeedback(t.Context(), f.As("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
+		return err
+	}
+	titled := func(title string) func(f *servicetest.Harness, id string) error {
+		return func(f *servicetest.Harness, id string) error {
+			return updates(f, "erp", id, records.WorkOrderPatch{Title: sent(title)})
+		}
+	}
+	const violated = `RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'`
 	for name, test := range map[string]struct {
-		prepare func(f *servicetest.Harness)
-		write   func(f *servicetest.Harness, id string) error
-		code    models.Code
+		// action is what the trigger does to the writes that its condition selects.
+		action, trigger string
+		write           func(f *servicetest.Harness, id string) error
+		code            models.Code
 	}{
 		"a rule rejects it": {
-			write: func(f *servicetest.Harness, id string) error {
-				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("rita"), store.NoKey, id, nil)
-				return err
-			}, code: models.CodePermissionDenied,
+			write: func(f *servicetest.Harness, id string) error { return does(f, "rita", models.OperationCancel, id) },
+			code:  models.CodePermissionDenied,
 		},
 		"its record is unknown": {
 			write: func(f *servicetest.Harness, _ string) error {
-				_, err := f.Records.CancelWorkOrder(t.Context(), f.As("erp"), store.NoKey, "wo_01kjq7k69re00b2a00av14smbj", nil)
-				return err
-			}, code: models.CodeNotFound,
+				return does(f, "erp", models.OperationCancel, "wo_01kjq7k69re00b2a00av14smbj")
+			},
+			code: models.CodeNotFound,
 		},
 		"a trigger rejects it": {
-			prepare: func(f *servicetest.Harness) {
-				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-					RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END $$`)
-				f.Exec(`CREATE TRIGGER refuse BEFORE INSERT ON feedback FOR EACH ROW EXECUTE FUNCTION refuse()`)
-			},
-			write: func(f *servicetest.Harness, _ string) error {
-				_, err := f.Records.CreateFeedback(t.Context(), f.As("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"})
-				return err
-			}, code: models.CodeExternalIDTaken,
+			action: violated, trigger: `TRIGGER act BEFORE INSERT ON feedback FOR EACH ROW`, write: noise, code: models.CodeExternalIDTaken,
 		},
 		"its commit is rejected": {
-			prepare: func(f *servicetest.Harness) {
-				f.Exec(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-					IF NEW.title = 'Refuse' THEN RAISE EXCEPTION 'no' USING ERRCODE = '23000', CONSTRAINT = 'feedback_external_id'; END IF; RETURN NULL; END $$`)
-				f.Exec(`CREATE CONSTRAINT TRIGGER refuse AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()`)
-			},
-			write: func(f *servicetest.Harness, id string) error {
-				_, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.NoKey, id,
-					records.WorkOrderPatch{Title: records.Sent[string]{Value: "Refuse", Set: true}})
-				return err
-			}, code: models.CodeExternalIDTaken,
+			action: violated, trigger: `CONSTRAINT TRIGGER act AFTER UPDATE ON work_orders DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (NEW.title = 'Refuse')`,
+			write: titled("Refuse"), code: models.CodeExternalIDTaken,
+		},
+		"its connection is lost": {
+			action: `PERFORM pg_terminate_backend(pg_backend_pid())`, trigger: `TRIGGER act BEFORE UPDATE ON work_orders FOR EACH ROW WHEN (NEW.title = 'Break')`,
+			write: titled("Break"), code: models.CodeUnavailable,
 		},
 		"it panics": {
 			write: func(f *servicetest.Harness, id string) (err error) {
@@ -147,29 +141,16 @@ func TestOneOfConcurrentWritesFails(t *testing.T) {
 				})
 			}, code: models.CodeNotFound,
 		},
-		"its connection is lost": {
-			prepare: func(f *servicetest.Harness) {
-				f.Exec(`CREATE FUNCTION break_off() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-					IF NEW.title = 'Break' THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF; RETURN NEW; END $$`)
-				f.Exec(`CREATE TRIGGER break_off BEFORE INSERT ON work_orders FOR EACH ROW EXECUTE FUNCTION break_off()`)
-			},
-			write: func(f *servicetest.Harness, _ string) error {
-				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Break"})
-				return err
-			}, code: models.CodeUnavailable,
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := servicetest.NewHarness(t)
-			if test.prepare != nil {
-				test.prepare(f)
+			if test.trigger != "" {
+				f.Exec(`CREATE FUNCTION act() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ` + test.action + `; RETURN NEW; END $$`)
+				f.Exec(`CREATE ` + test.trigger + ` EXECUTE FUNCTION act()`)
 			}
 			id := f.NewWorkOrder([]string{"erp"}, nil)
 			before := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)
-			create := func() error {
-				_, err := f.Records.CreateWorkOrder(t.Context(), f.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-				return err
-			}
+			create := func() error { return creates(f, "erp") }
 			f.As("rita") // loaded before the writes run at the same time
 			errs := together(create, func() error { return test.write(f, id) }, create)
 			if errs[0] != nil || errs[2] != nil || models.CodeOf(errs[1]) != test.code {
@@ -179,9 +160,7 @@ func TestOneOfConcurrentWritesFails(t *testing.T) {
 				t.Errorf("%d changes were committed, want 2", n)
 			}
 			servicetest.Await(t, "no connection is in use", func() bool { return f.Store.Pool.Stat().AcquiredConns() == 0 })
-			if _, err := f.Records.UpdateWorkOrder(t.Context(), f.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}}); err != nil {
-				t.Errorf("the next change of the work order: %v", err)
-			}
+			servicetest.Must(t, does(f, "erp", models.OperationUpdate, id)) // the next change of the work order
 		})
 	}
 }
@@ -196,21 +175,14 @@ func TestAWriteWaitsForALock(t *testing.T) {
 	erp := f.Actor("erp")
 	change := func(id, title string) error {
 		_, err := f.Records.UpdateWorkOrder(t.Context(), erp, store.ForCall(title, "PATCH", "/x", []byte("f"), ""), id,
-			records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
+			records.WorkOrderPatch{Title: sent(title)})
 		return err
 	}
 	waited := make(chan error, 1)
 	go func() { waited <- change(held, "Changed after") }()
 	servicetest.AwaitLocks(t, f.Fixture, 1)
-	if err := change(free, "Free"); err != nil {
-		t.Errorf("the change that waits for no lock: %v", err)
-	}
-	if err := other.Commit(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-waited; err != nil {
-		t.Fatalf("the change that waited: %v", err)
-	}
+	servicetest.Must(t, change(free, "Free"), other.Commit(t.Context()))
+	servicetest.Must(t, <-waited)
 	if replaced := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); replaced != "Held" {
 		t.Errorf("the change that waited replaced the title %q, want Held: what the other transaction committed", replaced)
 	}
@@ -226,8 +198,7 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	other := servicetest.Begin(t, f.Fixture)
 	servicetest.ExecIn(t, other, `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id)
 	change := func(ctx context.Context, title string) error {
-		_, err := f.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}})
-		return err
+		return servicetest.Err(f.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{Title: sent(title)}))
 	}
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- change(t.Context(), "First") }()
@@ -242,12 +213,8 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	if n := storetest.WritesWaiting(f.Store); n != 0 {
 		t.Errorf("%d writes still wait", n)
 	}
-	if err := other.Rollback(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-first; err != nil {
-		t.Errorf("the first change: %v", err)
-	}
+	servicetest.Must(t, other.Rollback(t.Context()))
+	servicetest.Must(t, <-first)
 }
 
 // Concurrent writes that many addresses receive leave a delivery of each to each.
@@ -258,19 +225,8 @@ func TestConcurrentWritesToManyAddresses(t *testing.T) {
 	f.Exec(`INSERT INTO assignments (organization_id, node_id, identity_id, definition_id)
 		SELECT a.organization_id, a.node_id, i.id, a.definition_id
 		FROM assignments a, integrations i WHERE a.identity_id = $1 AND i.id LIKE 'idn\_0000%'`, f.ID("erp"))
-	erp := f.Actor("erp")
-	var create []func() error
-	for range writes {
-		create = append(create, func() error {
-			_, err := f.Records.CreateWorkOrder(t.Context(), erp, store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-			return err
-		})
-	}
-	for i, err := range together(create...) {
-		if err != nil {
-			t.Errorf("write %d: %v", i, err)
-		}
-	}
+	f.As("erp") // loaded before the writes run at the same time
+	servicetest.Must(t, together(slices.Repeat([]func() error{func() error { return creates(f, "erp") }}, writes)...)...)
 	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT (event_id, webhook_id)) FROM all_deliveries WHERE webhook_id LIKE 'whk\_0000%'`); n != writes*addresses {
 		t.Errorf("%d deliveries were inserted, want %d", n, writes*addresses)
 	}
@@ -292,9 +248,7 @@ func TestAReplacementRunsAgainWithoutMemory(t *testing.T) {
 			return f.Clock.Now()
 		}
 	})
-	if err := records.ReplaceAssignee(t.Context(), s.Store, f.As("ann"), id, f.ID("cat"), f.ID("dan")); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, records.ReplaceAssignee(t.Context(), s.Store, f.As("ann"), id, f.ID("cat"), f.ID("dan")))
 	if got := servicetest.Value[string](f.Fixture, `SELECT role FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = $2`, id, f.ID("dan")); got != "worker" || runs < secondRun {
 		t.Errorf("after %d looks at the clock the replacement is a %s, want a worker", runs, got)
 	}

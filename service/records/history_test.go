@@ -160,25 +160,25 @@ func (m *recorder) create() {
 }
 
 func (m *recorder) patch() {
-	sent := func(name string) bool { return rapid.Bool().Draw(m.r, "with "+name) }
+	with := func(name string) bool { return rapid.Bool().Draw(m.r, "with "+name) }
 	patch := records.WorkOrderPatch{}
-	if sent("title") {
-		patch.Title = records.Sent[string]{Value: m.text("title", 1), Set: true}
+	if with("title") {
+		patch.Title = sent(m.text("title", 1))
 	}
-	if sent("description") {
-		patch.Description = records.Sent[*string]{Value: m.textOrNot("description"), Set: true}
+	if with("description") {
+		patch.Description = sent(m.textOrNot("description"))
 	}
-	if sent("priority") {
-		patch.Priority = records.Sent[models.Priority]{Value: rapid.SampledFrom(models.Priorities).Draw(m.r, "priority"), Set: true}
+	if with("priority") {
+		patch.Priority = sent(rapid.SampledFrom(models.Priorities).Draw(m.r, "priority"))
 	}
-	if sent("target_date") {
+	if with("target_date") {
 		patch.TargetDate.Set = true
 		if rapid.Bool().Draw(m.r, "dated") {
 			patch.TargetDate.Value = m.date()
 		}
 	}
-	if sent("external_id") {
-		patch.ExternalID = records.Sent[*string]{Value: m.textOrNot("external_id"), Set: true}
+	if with("external_id") {
+		patch.ExternalID = sent(m.textOrNot("external_id"))
 	}
 	m.keep(m.Records.UpdateWorkOrder(m.T.Context(), m.As("erp"), store.NoKey, m.id, patch))
 }
@@ -289,57 +289,87 @@ func (m *recorder) compare() {
 	}
 }
 
+// A history is for those who read the record.
 func TestHistoryIsForReaders(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	id, issue := s.NewWorkOrder([]string{"bob"}, nil), issue(s, "erp")
-	for _, test := range []struct{ actor, workOrder, feedback string }{
+	order, feedback := s.NewWorkOrder([]string{"bob"}, nil), issue(s, "erp")
+	expect := func(who, id, want string) {
+		t.Helper()
+		servicetest.Expect(t, who+" of "+id, servicetest.Outcome(servicetest.Err(s.Records.History(t.Context(), s.As(who), id))), want)
+		_, err := s.Records.HistoryPage(t.Context(), s.As(who), id, 0, 0)
+		servicetest.Expect(t, who+" of the page of "+id, servicetest.Outcome(err), want)
+	}
+	for _, test := range []struct{ who, order, feedback string }{
 		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},
 		{"cat", "not_found", "not_found"}, {"pia", "not_found", "not_found"}, {"outsider", "not_found", "not_found"},
 	} {
-		_, err := s.Records.History(t.Context(), s.As(test.actor), id)
-		servicetest.Expect(t, test.actor+" of the work order", servicetest.Outcome(err), test.workOrder)
-		_, err = s.Records.History(t.Context(), s.As(test.actor), issue)
-		servicetest.Expect(t, test.actor+" of the feedback", servicetest.Outcome(err), test.feedback)
+		expect(test.who, order, test.order)
+		expect(test.who, feedback, test.feedback)
 	}
 	for _, id := range []string{"", "nonsense", "wo_00000000000000000000000000", s.ID("hq")} {
-		_, err := s.Records.History(t.Context(), s.As("ann"), id)
-		servicetest.Expect(t, id, servicetest.Outcome(err), "not_found")
+		expect("ann", id, "not_found")
 	}
-}
-
-// People are named only to people and to integrations with people:read.
-func TestHistoryNamesActors(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	id := s.NewWorkOrder([]string{"bob"}, nil)
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("bob"), store.NoKey, id))
-	for actor, want := range map[string]string{"ann": "ERP integration, Bob Stone person", "erp": "ERP integration, - person"} {
-		entries, err := s.Records.History(t.Context(), s.As(actor), id)
-		if err != nil {
-			t.Fatal(err)
-		}
-		var names []string
-		for _, e := range entries {
-			name := "-"
-			if e.ActorName != nil {
-				name = *e.ActorName
-			}
-			names = append(names, name+" "+string(e.ActorKind))
-		}
-		servicetest.Expect(t, "shown to "+actor, strings.Join(names, ", "), want)
-	}
-}
-
-func TestHistoryOfFeedback(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	id := issue(s, "erp")
-	if err := resolve(s, "ann", id); err != nil {
-		t.Fatal(err)
-	}
-	entries, err := s.Records.History(t.Context(), s.As("ann"), id)
-	if err != nil || len(entries) != 2 || entries[0].Action != "issue.created" || string(entries[0].Changes["subject"].To) != `"It rattles"` {
-		t.Errorf("the history is %+v, %v", entries, err)
+	entries, err := s.Records.History(t.Context(), s.As("ann"), feedback)
+	if err != nil || len(entries) != 1 || entries[0].Action != "issue.created" || string(entries[0].Changes["subject"].To) != `"It rattles"` {
+		t.Errorf("the history of feedback is %+v, %v", entries, err)
 	}
 	if _, numbered := entries[0].Changes["number"]; numbered {
 		t.Error("feedback has a number")
+	}
+}
+
+// A history is read in pages, the newest change first, with the names of the people in it.
+func TestRecordHistoryInPages(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	ctx, ann := t.Context(), s.As("ann")
+	id := s.NewWorkOrder([]string{"erp"}, nil)
+	long := "A long text."
+	servicetest.Must(t, updates(s, "erp", id, records.WorkOrderPatch{Description: sent(&long)}))
+	seen := s.MustWrite(s.Records.AssignWorkOrder(ctx, ann, store.NoKey, id, s.IDs("bob"), nil)).ChangedAt
+	servicetest.Must(t, removes(s, "ann", id, "erp"), does(s, "bob", models.OperationHold, id))
+
+	var actions, actors []string
+	for before := int64(0); ; {
+		page, err := s.Records.HistoryPage(ctx, ann, id, before, 2)
+		servicetest.Must(t, err)
+		for _, change := range page.Changes {
+			actions, actors = append(actions, change.Action), append(actors, *change.ActorName)
+			if change.Action == "work_order.assignees_changed" && page.Names[s.ID("erp")] != "ERP" {
+				t.Errorf("the names are %v", page.Names)
+			}
+			if text := string(change.Changes["description"].To); change.Action == "work_order.updated" && text != "null" {
+				t.Errorf("the description is %s", text)
+			}
+		}
+		if before == 0 {
+			since := page.Since(seen)
+			if len(since) != 2 {
+				t.Errorf("%d changes since the first assignment", len(since))
+			}
+		}
+		if before = page.Next; before == 0 {
+			break
+		}
+	}
+	servicetest.Expect(t, "the changes", strings.Join(actions, " "), "work_order.held work_order.assignees_changed work_order.assignees_changed work_order.updated work_order.created")
+	servicetest.Expect(t, "who made them", strings.Join(actors, ", "), "Bob Stone, Ann Field, Ann Field, erp (API), erp (API)")
+
+	// Without people:read no person is named.
+	page, err := s.Records.HistoryPage(ctx, s.As("erp"), id, 0, 1)
+	if err != nil || page.Changes[0].ActorName != nil || len(page.Names) != 0 {
+		t.Errorf("for an integration: %+v, %v", page, err)
+	}
+	names := ""
+	entries, err := s.Records.History(ctx, s.As("erp"), id)
+	servicetest.Must(t, err)
+	for _, e := range entries {
+		names += string(e.ActorKind) + " "
+		if e.ActorName != nil {
+			names += *e.ActorName + ", "
+		}
+	}
+	servicetest.Expect(t, "the names for an integration", names, "integration ERP, integration ERP, person person person ")
+	if entries, err = s.Records.History(ctx, ann, id); err != nil || *entries[4].ActorName != "Bob Stone" {
+		t.Errorf("for a person: %+v, %v", entries, err)
 	}
 }

@@ -32,17 +32,13 @@ func TestAKeyLivesForADayInAnySlot(t *testing.T) {
 	for _, housekeeping := range []bool{true, false} {
 		f := servicetest.New(t)
 		f.Clock.Advance(time.Date(2040, time.January, 2, 0, 0, 0, 0, time.UTC).Sub(servicetest.Start))
-		if err := f.Store.MakePartitions(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, f.Store.MakePartitions(t.Context()))
 		advance := func(d time.Duration) {
 			t.Helper()
 			for ; d > 0; d -= min(d, time.Hour) {
 				f.Clock.Advance(min(d, time.Hour))
 				if housekeeping {
-					if err := f.Store.MakePartitions(t.Context()); err != nil {
-						t.Fatal(err)
-					}
+					servicetest.Must(t, f.Store.MakePartitions(t.Context()))
 					servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 				}
 			}
@@ -101,9 +97,7 @@ func TestKeysBelongToTheirCalls(t *testing.T) {
 	create := func(actor string, key store.Key) store.WriteResult {
 		t.Helper()
 		result, err := f.Records.CreateWorkOrder(t.Context(), f.Actor(actor), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return result
 	}
 	for _, call := range []struct{ key, method, path string }{

@@ -16,9 +16,8 @@ import (
 // deactivate deactivates a person of acme as the administrator ann does.
 func deactivate(s *servicetest.Harness, key string) {
 	s.T.Helper()
-	if _, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), store.NoKey, s.ID(key), ""); err != nil {
-		s.T.Fatal(err)
-	}
+	_, err := s.People.DeactivatePerson(s.T.Context(), s.As("ann"), store.NoKey, s.ID(key), "")
+	servicetest.Must(s.T, err)
 }
 
 // putOn assigns the identity to the node with the definition.
@@ -36,13 +35,16 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 	}
 	workers := func() string {
 		t.Helper()
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
-		return s.WithKeys(strings.Join(s.MustWrite(result, err).Assignees, " "))
+		assigned, _, _ := strings.Cut(s.RolesOf(s.NewWorkOrder(nil, nil)), " | ")
+		return assigned
 	}
-	servicetest.Expect(t, "all are active", workers(), s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs("rita", "crew", "robot"))), " ")))
+	byID := func(keys ...string) string {
+		return s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs(keys...))), " "))
+	}
+	servicetest.Expect(t, "all are active", workers(), byID("rita", "crew", "robot"))
 	deactivate(s, "rita")
 	deactivate(s, "bob")
-	servicetest.Expect(t, "without the person", workers(), s.WithKeys(strings.Join(slices.Sorted(slices.Values(s.IDs("crew", "robot"))), " ")))
+	servicetest.Expect(t, "without the person", workers(), byID("crew", "robot"))
 	deactivate(s, "dan")
 	servicetest.Expect(t, "without the team, which has no active member", workers(), "robot")
 	for _, way := range inactiveIntegrations {
@@ -57,9 +59,10 @@ func TestDefaultWorkersAreActive(t *testing.T) {
 		t.Errorf("the console names %v, %v", choices.Managers, err)
 	}
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
-	_, err = s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace filter"})
-	servicetest.Expect(t, "no level has one", servicetest.Outcome(err), "rule_violation no_worker")
+	servicetest.Expect(t, "no level has one", servicetest.Outcome(creates(s, "erp")), "rule_violation no_worker")
 }
+
+const inactive = "rule_violation assignee_inactive"
 
 // inactiveIntegrations are the ways in which an integration cannot act.
 var inactiveIntegrations = []struct{ name, sql, undo string }{
@@ -71,27 +74,19 @@ var inactiveIntegrations = []struct{ name, sql, undo string }{
 // name itself.
 func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	create := func(identity string) error {
-		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(identity)})
-		return err
-	}
 	offered := func(who, id, name, identity string) bool {
 		t.Helper()
 		choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As(who), id, name, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return slices.ContainsFunc(choices.Choices, func(c records.Candidate) bool { return c.ID == s.ID(identity) })
 	}
 	offeredForNew := func() bool {
 		t.Helper()
 		choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "robot", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return len(choices.Candidates) > 0
 	}
-	servicetest.Expect(t, "itself", servicetest.Outcome(create("erp")), "ok")
+	servicetest.Expect(t, "itself", servicetest.Outcome(creates(s, "erp", "erp")), "ok")
 	for _, way := range inactiveIntegrations {
 		t.Run(way.name, func(t *testing.T) {
 			has := s.NewWorkOrder([]string{"robot"}, nil)
@@ -101,8 +96,7 @@ func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 			}
 			s.Exec(`UPDATE integrations SET `+way.sql+` WHERE id = ANY ($1)`, s.IDs("robot", "dispatch"))
 			defer s.Exec(`UPDATE integrations SET `+way.undo+` WHERE id = ANY ($1)`, s.IDs("robot", "dispatch"))
-			const inactive = "rule_violation assignee_inactive"
-			servicetest.Expect(t, "a new work order", servicetest.Outcome(create("robot")), inactive)
+			servicetest.Expect(t, "a new work order", servicetest.Outcome(creates(s, "erp", "robot")), inactive)
 			servicetest.Expect(t, "as worker", servicetest.Outcome(assigns(s, "ann", other, []string{"robot"}, nil)), inactive)
 			servicetest.Expect(t, "as consultant", servicetest.Outcome(assigns(s, "erp", other, nil, []string{"robot"})), inactive)
 			servicetest.Expect(t, "of a service company", servicetest.Outcome(assigns(s, "pia", theirs, []string{"dispatch"}, nil)), inactive)
@@ -120,26 +114,18 @@ func TestInactiveIntegrationsAreNotAssigned(t *testing.T) {
 
 func TestInactiveIdentitiesAreNotAssigned(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
+	has, other := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"}), s.NewWorkOrder([]string{"erp", "polar"}, nil)
 	deactivate(s, "bob")
 	s.Exec(`DELETE FROM team_members WHERE team_id = $1`, s.ID("crew"))
-	s.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, s.ID("robot"))
-	assign := func(as string, workers, consultants []string) error {
-		other := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-		_, err := s.Records.AssignWorkOrder(t.Context(), s.As(as), store.NoKey, other, s.IDs(workers...), s.IDs(consultants...))
-		return err
-	}
-	for _, key := range []string{"bob", "crew", "robot"} {
-		servicetest.Expect(t, key+" as worker", servicetest.Outcome(assign("erp", []string{key}, nil)), "rule_violation assignee_inactive")
-		servicetest.Expect(t, key+" as consultant", servicetest.Outcome(assign("ann", nil, []string{key})), "rule_violation assignee_inactive")
-		_, err := s.Records.CreateWorkOrder(t.Context(), s.As("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "x", Assignees: s.IDs(key)})
-		servicetest.Expect(t, key+" of a new one", servicetest.Outcome(err), "rule_violation assignee_inactive")
-	}
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("ola"))
-	servicetest.Expect(t, "of a service company", servicetest.Outcome(assign("pia", []string{"ola"}, nil)), "rule_violation assignee_inactive")
-	servicetest.Expect(t, "someone unknown", servicetest.Outcome(assign("ann", []string{"ola"}, nil)), "validation_failed")
-	_, err := s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob", "cat")[:1], nil)
-	servicetest.Expect(t, "who is assigned already stays so", servicetest.Outcome(err), "ok")
+	for _, key := range []string{"bob", "crew"} {
+		servicetest.Expect(t, key+" as worker", servicetest.Outcome(assigns(s, "erp", other, []string{key}, nil)), inactive)
+		servicetest.Expect(t, key+" as consultant", servicetest.Outcome(assigns(s, "ann", other, nil, []string{key})), inactive)
+		servicetest.Expect(t, key+" of a new one", servicetest.Outcome(creates(s, "erp", key)), inactive)
+	}
+	servicetest.Expect(t, "of a service company", servicetest.Outcome(assigns(s, "pia", other, []string{"ola"}, nil)), inactive)
+	servicetest.Expect(t, "someone unknown", servicetest.Outcome(assigns(s, "ann", other, []string{"ola"}, nil)), "validation_failed")
+	servicetest.Expect(t, "who is assigned already stays so", servicetest.Outcome(assigns(s, "erp", has, []string{"bob"}, nil)), "ok")
 }
 
 func TestInactivePeopleGetNoNotices(t *testing.T) {
@@ -149,12 +135,10 @@ func TestInactivePeopleGetNoNotices(t *testing.T) {
 	deactivate(s, "bob")
 	deactivate(s, "cat")
 	s.ClearEffects(id)
-	if _, err := s.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, *target)); err != nil {
-		t.Fatal(err)
-	}
+	reminds(s, id, models.NoticeDueSoon, *target)
 	servicetest.Expect(t, "a reminder", s.NoticesOf(id), "dan due_soon")
 	s.ClearEffects(id)
-	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, nil))
+	servicetest.Must(t, does(s, "erp", models.OperationCancel, id))
 	servicetest.Expect(t, "a change", s.NoticesOf(id), "dan cancelled")
 	deactivate(s, "dan")
 	if mails := s.ClaimMails(s.Acme.OrganizationID); len(mails) != 0 {
@@ -169,47 +153,36 @@ func TestAdministratorsStandInForManagers(t *testing.T) {
 	putOn(s, "hvac", "rita", "manager")
 	s.Exec(`UPDATE assignments SET definition_id = $2 WHERE identity_id = $1`, s.ID("ann"), s.ID("full"))
 	s.Exec(`UPDATE people SET admin = true WHERE id = ANY ($1)`, s.IDs("zed", "sol"))
-	feedback := func() string {
-		t.Helper()
-		result, err := s.Records.CreateFeedback(t.Context(), s.As("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s.NoticesOf(result.RecordID)
-	}
-	review := inReview(s, "cat")
-	overdue := func() string {
-		t.Helper()
-		s.ClearEffects(review)
-		s.Clock.Advance(200 * time.Hour)
-		if applied, err := s.Records.Remind(t.Context(), review, servicetest.Reminder(models.NoticeReviewOverdue, *loaded(s, review).InReviewSince)); err != nil || !applied {
-			t.Fatal(applied, err)
-		}
-		return s.NoticesOf(review)
-	}
-	servicetest.Expect(t, "feedback", feedback(), "rita created")
+	servicetest.Expect(t, "feedback", s.NoticesOf(gives(s, "erp")), "rita created")
 	deactivate(s, "rita")
 	deactivate(s, "sol")
-	servicetest.Expect(t, "feedback without an active manager", feedback(), "ann created, zed created")
-	servicetest.Expect(t, "a review without one", overdue(), "ann review_overdue, zed review_overdue")
+	servicetest.Expect(t, "feedback without an active manager", s.NoticesOf(gives(s, "erp")), "ann created, zed created")
+	review := inReview(s, "cat")
+	s.Clock.Advance(200 * time.Hour)
+	reminds(s, review, models.NoticeReviewOverdue, *loaded(s, review).InReviewSince)
+	servicetest.Expect(t, "a review without one", s.NoticesOf(review), "ann review_overdue, zed review_overdue")
 }
 
 // Work that no one can do is found by a filter and counted for managers, and its workflow
 // notifies the nearest managers once.
 func TestWorkThatNoOneCanDo(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	create := func(workers, consultants []string) string { return s.NewWorkOrder(workers, consultants) }
-	person, team, integration, held := create([]string{"bob"}, nil), create([]string{"crew"}, []string{"cat"}), create([]string{"robot"}, nil), create([]string{"bob", "crew"}, nil)
-	both, done, service := create([]string{"bob", "erp"}, nil), create([]string{"bob"}, nil), create([]string{"bob", "polar"}, nil)
-	s.MustWrite(s.Records.CancelWorkOrder(t.Context(), s.As("erp"), store.NoKey, done, nil))
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, held))
-	review, waiting := inReview(s, "cat"), create([]string{"cat"}, []string{"erp"})
+	names := map[string]string{}
+	create := func(name string, consultants []string, workers ...string) string {
+		id := s.NewWorkOrder(workers, consultants)
+		names[id] = name
+		return id
+	}
+	person, team, integration := create("person", nil, "bob"), create("team", []string{"cat"}, "crew"), create("integration", nil, "robot")
+	held, both, done := create("held", nil, "bob", "crew"), create("both", nil, "bob", "erp"), create("done", nil, "bob")
+	create("service", nil, "bob", "polar")
+	servicetest.Must(t, does(s, "erp", models.OperationCancel, done), does(s, "ann", models.OperationHold, held))
+	review, waiting := create("review", []string{"cat"}, "erp"), create("waiting", []string{"erp"}, "cat")
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, review))
 	found := func(who string) []string {
 		t.Helper()
 		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{NoOneCan: true}, "", 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var ids []string
 		for _, item := range page.Items {
 			ids = append(ids, item.ID)
@@ -228,7 +201,6 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	}
 	expect := func(when string, want ...string) {
 		t.Helper()
-		names := map[string]string{person: "person", team: "team", integration: "integration", held: "held", both: "both", done: "done", service: "service", review: "review", waiting: "waiting"}
 		var got, wanted []string
 		for _, id := range found("ann") {
 			got = append(got, names[id])
@@ -255,35 +227,22 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	deactivate(s, "dan")
 	expect("the last member of a team", person, team, held)
 	servicetest.Remove(t, s.Service, 2, 0)
-	robot, operator := s.ID("robot"), store.Operator()
+	robot, operator, in := s.ID("robot"), store.Operator(), s.Integrations
 	set := func(_ integrations.Record, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 	}
 	for _, way := range []struct {
 		name    string
-		off, on func() (integrations.Record, error)
-	}{{
-		"off",
-		func() (integrations.Record, error) {
-			return s.Integrations.TurnIntegrationOff(t.Context(), operator, store.NoKey, robot)
-		},
-		func() (integrations.Record, error) {
-			return s.Integrations.TurnIntegrationOn(t.Context(), operator, store.NoKey, robot)
-		},
-	}, {
-		"disabled",
-		func() (integrations.Record, error) {
-			return s.Integrations.DisableIntegration(t.Context(), operator, robot)
-		},
-		func() (integrations.Record, error) {
-			return s.Integrations.EnableIntegration(t.Context(), operator, robot)
-		},
-	}} {
+		off, on func()
+	}{
+		{"off", func() { set(in.TurnIntegrationOff(t.Context(), operator, store.NoKey, robot)) },
+			func() { set(in.TurnIntegrationOn(t.Context(), operator, store.NoKey, robot)) }},
+		{"disabled", func() { set(in.DisableIntegration(t.Context(), operator, robot)) },
+			func() { set(in.EnableIntegration(t.Context(), operator, robot)) }},
+	} {
 		s.Exec(`DELETE FROM dirty_records`)
-		set(way.off())
+		way.off()
 		expect("an integration that is "+way.name, person, team, held, integration)
 		servicetest.Remove(t, s.Service, 2, 0)
 		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, integration); n != 1 {
@@ -294,11 +253,9 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		if since == nil {
 			t.Fatalf("the work of an integration that is %s has someone who can do it", way.name)
 		}
-		if applied, err := s.Records.Remind(t.Context(), integration, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
-			t.Error(applied, err)
-		}
+		reminds(s, integration, models.NoticeNoOneCan, *since)
 		servicetest.Expect(t, "told that it is "+way.name, s.NoticesOf(integration), "ann no_one_can")
-		set(way.on())
+		way.on()
 		expect("the integration can act again", person, team, held)
 	}
 	s.Exec(`DELETE FROM dirty_records`)
@@ -318,16 +275,14 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 			state := loaded(s, id)
 			for _, r := range servicetest.Reminders(state.Dates, s.Clock.Now()) {
 				if r.Kind == models.NoticeNoOneCan {
-					if applied, err := s.Records.Remind(t.Context(), id, r); err != nil || !applied {
-						t.Error(applied, err)
-					}
+					reminds(s, id, r.Kind, r.About)
 				}
 			}
 			s.Clock.Advance(time.Hour)
 		}
 		servicetest.Expect(t, "once", s.NoticesOf(id), want)
 	}
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, person, s.IDs("erp"), nil))
+	servicetest.Must(t, assigns(s, "erp", person, []string{"erp"}, nil))
 	expect("after someone else was assigned", team, held, integration, review, waiting)
 	if loaded(s, person).NoOneCanSince != nil {
 		t.Error("someone can do it again")

@@ -463,9 +463,7 @@ func (m *machine) step(r *rapid.T) {
 func longRuns(t *testing.T) {
 	steps := flag.Lookup("rapid.steps")
 	if before := steps.Value.String(); before == steps.DefValue {
-		if err := steps.Value.Set("100"); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, steps.Value.Set("100"))
 		t.Cleanup(func() { _ = steps.Value.Set(before) })
 	}
 }

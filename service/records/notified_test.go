@@ -10,74 +10,85 @@ import (
 	"millwright/service/store"
 )
 
-// createdBy creates a work order as a person, without its effects.
-func createdBy(s *servicetest.Harness, creator string, workers, consultants []string) string {
-	s.T.Helper()
-	result, err := s.Records.CreateWorkOrder(s.T.Context(), s.As(creator), store.NoKey, records.NewWorkOrder{
-		InventoryID: s.ID("ahu1"), Title: "Replace filter", Assignees: s.IDs(workers...), Consultants: s.IDs(consultants...),
-	})
-	id := s.MustWrite(result, err).ID
-	s.ClearEffects(id)
-	return id
-}
-
-// sent is a field of a PATCH.
-func sent[T any](value T) records.Sent[T] { return records.Sent[T]{Value: value, Set: true} }
-
-// The creator hears of every change, of comments, and of what becomes of a review, and of each
-// once, whatever else she is (api.md 1.5; TestNoticesByOperation has the other changes).
-func TestTheCreatorHears(t *testing.T) {
+// Writes of the API and the console notify the same people: the workers, the consultants and the creator, each once, whatever
+// else they are, and not who acts (api.md 1.5).
+func TestNoticesByOperation(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, key := t.Context(), store.NoKey
-	target, description := models.TimeOf(s.Clock.Now().Add(48*time.Hour)), "All of them."
-	patch := func(by string, patch records.WorkOrderPatch) func(id string) error {
+	target, description, reference := models.TimeOf(s.Clock.Now().Add(48*time.Hour)), "All of them.", "PO 7"
+	operates := func(who string, operation models.Operation) func(id string) error {
+		return func(id string) error { return does(s, who, operation, id) }
+	}
+	patches := func(who string, patch records.WorkOrderPatch) func(id string) error {
+		return func(id string) error { return updates(s, who, id, patch) }
+	}
+	comments := func(who string) func(id string) error {
 		return func(id string) error {
-			_, err := s.Records.UpdateWorkOrder(ctx, s.As(by), key, id, patch) //nolint:contextcheck // the fixture has its own
-			return err
+			return s.Records.AddComment(t.Context(), s.As(who), store.NoKey, id, "Since when?")
 		}
 	}
-	complete := func(id string) error {
-		_, err := s.Records.AnswerWorkOrder(ctx, s.As("erp"), key, id, nil, records.CompleteWork) //nolint:contextcheck // the fixture has its own
-		return err
-	}
-	reviewed := func(by string, review records.Review) func(id string) error {
+	// after does something else first, of which people are notified, too.
+	after := func(before, do func(id string) error) func(id string) error {
 		return func(id string) error {
-			if err := complete(id); err != nil {
-				return err
-			}
-			s.ClearEffects(id)                                                  //nolint:contextcheck // the fixture has its own
-			_, err := s.Records.ReviewWorkOrder(ctx, s.As(by), key, id, review) //nolint:contextcheck // the fixture has its own
-			return err
+			servicetest.Must(t, before(id))
+			s.ClearEffects(id)
+			return do(id)
 		}
 	}
-	commented := func(by string) func(id string) error {
-		return func(id string) error { return s.Records.AddComment(ctx, s.As(by), store.NoKey, id, "Since when?") } //nolint:contextcheck // the fixture has its own
+	unassigned := func(whom string) func(id string) error {
+		return func(id string) error { return removes(s, "erp", id, whom) }
 	}
-	for name, c := range map[string]struct {
-		workers    []string
-		consultant string
-		do         func(id string) error
-		want       string
+	completed := operates("erp", models.OperationComplete)
+	const everyone = "bob updated, cat updated, dan updated, eve updated"
+	for _, test := range []struct {
+		name string
+		do   func(id string) error
+		want string
 	}{
-		"the title is changed":       {[]string{"bob", "erp"}, "cat", patch("erp", records.WorkOrderPatch{Title: sent("Replace both")}), "ann updated, bob updated, cat updated"},
-		"the description is changed": {[]string{"bob", "erp"}, "cat", patch("erp", records.WorkOrderPatch{Description: sent(&description)}), "ann updated, bob updated, cat updated"},
-		"the priority is changed":    {[]string{"bob", "erp"}, "cat", patch("erp", records.WorkOrderPatch{Priority: sent(models.PriorityHigh)}), "ann updated, bob updated, cat updated"},
-		"the target date is changed": {[]string{"bob", "erp"}, "cat", patch("erp", records.WorkOrderPatch{TargetDate: sent(&target)}), "ann updated, bob updated, cat updated"},
-		"she changes it":             {[]string{"bob", "erp"}, "cat", patch("ann", records.WorkOrderPatch{Title: sent("Replace both")}), "bob updated, cat updated"},
-		"a consultant comments":      {[]string{"bob", "erp"}, "cat", commented("cat"), "ann commented, bob commented"},
-		"she comments":               {[]string{"bob", "erp"}, "cat", commented("ann"), "bob commented, cat commented"},
-		"she works on it":            {[]string{"ann", "erp"}, "cat", commented("cat"), "ann commented"},
-		"she is to review it":        {[]string{"bob", "erp"}, "ann", complete, "ann sent_to_inspection"},
-		"it is sent back":            {[]string{"bob", "erp"}, "cat", reviewed("cat", records.Review{Comment: "Loose."}), "ann sent_back, bob sent_back"},
-		"it is approved":             {[]string{"bob", "erp"}, "cat", reviewed("cat", records.Review{Approve: true}), "ann completed, bob completed"},
-		"she approves it":            {[]string{"bob", "erp"}, "ann", reviewed("ann", records.Review{Approve: true}), "bob completed"},
+		{"completed", after(unassigned("cat"), operates("bob", models.OperationComplete)), "dan completed, eve completed"},
+		{"sent to the review", operates("bob", models.OperationComplete), "cat sent_to_inspection, eve in_review"},
+		{"sent back", after(completed, operates("cat", models.OperationSendBack)), "bob sent_back, dan sent_back, eve sent_back"},
+		{"approved", after(completed, operates("cat", models.OperationApprove)), "bob completed, dan completed, eve completed"},
+		{"cancelled by the API", operates("erp", models.OperationCancel), "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
+		{"cancelled by the manager", operates("ann", models.OperationCancel), "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
+		{"on hold, by the team's member", operates("dan", models.OperationHold), "bob held, cat held, eve held"},
+		{"assigned", func(id string) error { return assigns(s, "ann", id, []string{"robot", "polar"}, []string{"ann"}) }, "pia assigned"},
+		{"unassigned", unassigned("crew"), "bob unassigned, dan unassigned"},
+		{"another title", patches("erp", records.WorkOrderPatch{Title: sent("Replace both")}), everyone},
+		{"another description", patches("erp", records.WorkOrderPatch{Description: sent(&description)}), everyone},
+		{"another priority", patches("erp", records.WorkOrderPatch{Priority: sent(models.PriorityHigh)}), everyone},
+		{"another target date", patches("erp", records.WorkOrderPatch{TargetDate: sent(&target)}), everyone},
+		{"another external id only", patches("erp", records.WorkOrderPatch{ExternalID: sent(&reference)}), ""},
+		{"a comment of the consultant", comments("cat"), "bob commented, dan commented, eve commented"},
+		{"assigned in a role and through a team in the other", after(unassigned("crew"), func(id string) error {
+			return assigns(s, "ann", id, []string{"dan"}, []string{"crew"})
+		}), "bob consulted, dan assigned"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			id := createdBy(s, "ann", c.workers, []string{c.consultant})
-			if err := c.do(id); err != nil {
-				t.Fatal(err)
-			}
-			servicetest.Expect(t, "the notices", s.NoticesOf(id), c.want)
+		t.Run(test.name, func(t *testing.T) {
+			id := s.NewWorkOrder([]string{"bob", "crew", "erp"}, []string{"cat"})
+			s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("eve"))
+			s.ClearEffects(id)
+			servicetest.Must(t, test.do(id))
+			servicetest.Expect(t, "the notices", s.NoticesOf(id), test.want)
+		})
+	}
+	for _, test := range []struct {
+		name               string
+		worker, consultant string
+		do                 func(id string) error
+		want               string
+	}{
+		{"the creator changes it", "bob", "cat", patches("ann", records.WorkOrderPatch{Title: sent("Replace both")}), "bob updated, cat updated"},
+		{"the creator comments", "bob", "cat", comments("ann"), "bob commented, cat commented"},
+		{"the creator works on it", "ann", "cat", comments("cat"), "ann commented"},
+		{"the creator is to review it", "bob", "ann", completed, "ann sent_to_inspection"},
+		{"the creator approves it", "bob", "ann", after(completed, operates("ann", models.OperationApprove)), "bob completed"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := s.NewWorkOrder([]string{test.worker, "erp"}, []string{test.consultant})
+			s.Exec(`UPDATE work_orders SET created_by = $2 WHERE id = $1`, id, s.ID("ann"))
+			s.ClearEffects(id)
+			servicetest.Must(t, test.do(id))
+			servicetest.Expect(t, "the notices", s.NoticesOf(id), test.want)
 		})
 	}
 }
@@ -86,22 +97,17 @@ func TestTheCreatorHears(t *testing.T) {
 // nothing to do: no one is notified (api.md 1.5). The history, the log and the events have it.
 func TestNoOneIsNotifiedOfAssignmentsOnAClosedWorkOrder(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx, erp, key := t.Context(), s.As("erp"), store.NoKey
 	for _, status := range []models.WorkOrderStatus{models.StatusComplete, models.StatusCancelled} {
-		for name, assign := range map[string]func(id string) (store.WriteResult, error){
-			"assign": func(id string) (store.WriteResult, error) {
-				return s.Records.AssignWorkOrder(ctx, erp, key, id, s.IDs("bob", "crew"), s.IDs("dan"))
-			},
-			"unassign": func(id string) (store.WriteResult, error) {
-				return s.Records.UnassignWorkOrder(ctx, erp, key, id, s.ID("cat"))
-			},
-			"replace": func(id string) (store.WriteResult, error) {
-				return s.Records.ReplaceWorkers(ctx, erp, key, id, s.IDs("bob"))
+		for name, assign := range map[string]func(id string) error{
+			"assign":   func(id string) error { return assigns(s, "erp", id, []string{"bob", "crew"}, []string{"dan"}) },
+			"unassign": func(id string) error { return removes(s, "erp", id, "cat") },
+			"replace": func(id string) error {
+				return servicetest.Err(s.Records.ReplaceWorkers(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob")))
 			},
 		} {
 			t.Run(name+" "+string(status), func(t *testing.T) {
 				id := s.WorkOrderIn(status)
-				s.MustWrite(assign(id))
+				servicetest.Must(t, assign(id))
 				servicetest.Expect(t, "the notices", s.NoticesOf(id), "")
 				servicetest.Expect(t, "the Log Records", s.LogOf(id), "erp (API) work_order.assignees_changed")
 				servicetest.Expect(t, "the events", s.EventsOf(id), "assignees_changed")

@@ -1,10 +1,12 @@
 package records_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"millwright/models"
+	"millwright/service/lists"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -23,75 +25,55 @@ func operatorAs(s *servicetest.Harness, key, recordID string) store.Actor {
 // Operators act with a person's permissions, and the Log Records name them.
 func TestOperatorsActAsPeople(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	reason := "Duplicate"
-	tests := []struct {
+	for _, test := range []struct {
 		name, person string
-		status       models.WorkOrderStatus
-		act          func(actor store.Actor, id string) (store.WriteResult, error)
-		after        models.WorkOrderStatus
+		operation    models.Operation
+		in, after    models.WorkOrderStatus
 		log          string
 	}{
-		{"approve", "cat", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: true, Comment: "Well done."})
-		}, models.StatusComplete, "Cat Rivers (operator) work_order.approved"},
-		{"send back", "cat", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Comment: "Loose."})
-		}, models.StatusBackFromInspection, "Cat Rivers (operator) work_order.sent_back"},
-		{"hold", "ann", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(t.Context(), actor, store.NoKey, id)
-		}, models.StatusOnHold, "Ann Field (operator) work_order.held"},
-		{"resume", "ann", models.StatusOnHold, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(t.Context(), actor, store.NoKey, id)
-		}, models.StatusOpen, "Ann Field (operator) work_order.resumed"},
-		{"cancel", "ann", models.StatusOnHold, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(t.Context(), actor, store.NoKey, id, &reason)
-		}, models.StatusCancelled, "Ann Field (operator) work_order.cancelled"},
-		{"review without being its consultant", "ann", models.StatusSentToInspection, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: true})
-		}, "", ""},
-		{"hold without a permission", "rita", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(t.Context(), actor, store.NoKey, id)
-		}, "", ""},
-		{"cancel without a permission", "bob", models.StatusOpen, func(actor store.Actor, id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(t.Context(), actor, store.NoKey, id, nil)
-		}, "", ""},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			id := s.WorkOrderIn(tt.status)
-			if tt.person == "bob" {
-				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil))
+		{"approve", "cat", models.OperationApprove, models.StatusSentToInspection, models.StatusComplete, "Cat Rivers (operator) work_order.approved"},
+		{"send back", "cat", models.OperationSendBack, models.StatusSentToInspection, models.StatusBackFromInspection, "Cat Rivers (operator) work_order.sent_back"},
+		{"hold", "ann", models.OperationHold, models.StatusOpen, models.StatusOnHold, "Ann Field (operator) work_order.held"},
+		{"resume", "ann", models.OperationResume, models.StatusOnHold, models.StatusOpen, "Ann Field (operator) work_order.resumed"},
+		{"cancel", "ann", models.OperationCancel, models.StatusOnHold, models.StatusCancelled, "Ann Field (operator) work_order.cancelled"},
+		{"review without being its consultant", "ann", models.OperationApprove, models.StatusSentToInspection, "", ""},
+		{"hold without a permission", "rita", models.OperationHold, models.StatusOpen, "", ""},
+		{"cancel without a permission", "bob", models.OperationCancel, models.StatusOpen, "", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			id := s.WorkOrderIn(test.in)
+			if test.person == "bob" {
+				servicetest.Must(t, assigns(s, "erp", id, []string{"bob"}, nil))
 			}
 			s.ClearEffects(id)
-			act := func() error { _, err := tt.act(operatorAs(s, tt.person, id), id); return err }
-			if tt.after == "" {
-				servicetest.Expect(t, "the outcome", servicetest.Outcome(s.ExpectUnchanged(id, act)), "permission_denied")
+			act := func() error {
+				return servicetest.Err(operate(s, operatorAs(s, test.person, id), store.NoKey, test.operation, id))
+			}
+			if test.after == "" {
+				expectOutcome(t, s, "the outcome", id, act, denied)
 				return
 			}
-			servicetest.Expect(t, "the outcome", servicetest.Outcome(act()), "ok")
-			if status := s.StatusOf(id); !strings.HasPrefix(status, string(tt.after)) {
-				t.Errorf("the status is %s, want %s", status, tt.after)
+			expectOutcome(t, s, "the outcome", id, act, ok)
+			if status := s.StatusOf(id); !strings.HasPrefix(status, string(test.after)) {
+				t.Errorf("the status is %s, want %s", status, test.after)
 			}
-			servicetest.Expect(t, "the Log Record", s.LogOf(id), tt.log)
-			if change := s.LastChange(id); !strings.HasPrefix(change, tt.person+" ") {
+			servicetest.Expect(t, "the Log Record", s.LogOf(id), test.log)
+			if change := s.LastChange(id); !strings.HasPrefix(change, test.person+" ") {
 				t.Errorf("the history has %s, want the person", change)
 			}
 		})
 	}
-	t.Run("resolve", func(t *testing.T) {
-		id := feedback(s)
-		s.ClearEffects(id)
-		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", id), store.NoKey, id); err != nil {
-			t.Fatal(err)
-		}
-		servicetest.Expect(t, "the Log Record", s.LogOf(id), "Ann Field (operator) issue.resolved")
-	})
+	id := gives(s, "erp")
+	s.ClearEffects(id)
+	_, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", id), store.NoKey, id)
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "the Log Record of a resolution", s.LogOf(id), "Ann Field (operator) issue.resolved")
 }
 
 func TestOperatorsActAsPeopleOfTheRecordsOrganization(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	order, issue := s.NewWorkOrder([]string{"polar"}, []string{"cat"}), feedback(s)
-	tests := []struct{ name, person, record string }{
+	order, issue := s.NewWorkOrder([]string{"polar"}, []string{"cat"}), gives(s, "erp")
+	for _, tt := range []struct{ name, person, record string }{
 		{"a person of an assigned service company", s.ID("pia"), order},
 		{"an integration", s.ID("erp"), order},
 		{"a team", s.ID("crew"), order},
@@ -99,39 +81,50 @@ func TestOperatorsActAsPeopleOfTheRecordsOrganization(t *testing.T) {
 		{"nothing", "", order},
 		{"a person of another organization", s.ID("pia"), issue},
 		{"a missing record", s.ID("ann"), "wo_00000000000000000000000000"},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			_, err := s.Access.OperatorAs(t.Context(), tt.person, tt.record)
-			if servicetest.Outcome(err) != "not_found" || !strings.Contains(err.Error(), "no person with the identity id") {
-				t.Errorf("error %v", err)
-			}
-		})
+	} {
+		_, err := s.Access.OperatorAs(t.Context(), tt.person, tt.record)
+		if servicetest.Outcome(err) != "not_found" || !strings.Contains(err.Error(), "no person with the identity id") {
+			t.Errorf("%s: %v", tt.name, err)
+		}
 	}
 }
 
-// An update runs again after a crash or a reset of its workflow, and acts once.
-func TestARepeatedActionOfAPersonHappensOnce(t *testing.T) {
-	s := servicetest.NewHarness(t)
-	id := s.WorkOrderIn(models.StatusOpen)
-	key := func(action string) store.Key { return store.ForCall("update 1", "UPDATE", action, []byte{1}, "") }
-	actor := operatorAs(s, "ann", id)
-	first, err := s.Records.HoldWorkOrder(t.Context(), actor, key("hold "+id), id)
-	s.MustWrite(first, err)
-	s.MustWrite(s.Records.ResumeWorkOrder(t.Context(), actor, store.NoKey, id))
-	again, err := s.Records.HoldWorkOrder(t.Context(), actor, key("hold "+id), id)
-	if err != nil || !again.Replayed || string(again.Body) != string(first.Body) {
-		t.Errorf("again: replayed %v, %s, %v; want the first result", again.Replayed, again.Body, err)
-	}
-	servicetest.Expect(t, "the status", s.StatusOf(id), "open")
-
-	issue := feedback(s)
-	for range 2 {
-		if _, err := s.Records.ResolveFeedback(t.Context(), operatorAs(s, "ann", issue), key("resolve "+issue), issue); err != nil {
-			t.Error(err)
+// Operators read one organization, and no one else reads this way.
+func TestOperatorsReadOneOrganization(t *testing.T) {
+	f := servicetest.New(t)
+	id := servicetest.Create(t, f)
+	for name, test := range map[string]struct {
+		actor store.Actor
+		want  int
+	}{
+		"the operator of the organization":         {store.OperatorIn(f.Acme.OrganizationID), 1},
+		"another's":                                {store.OperatorIn(f.Polar.OrganizationID), 0},
+		"of none":                                  {store.Operator(), 0},
+		"one without a name":                       {store.Actor{OrganizationID: f.Acme.OrganizationID}, 0},
+		"a person who calls himself Millwright":    {store.Actor{IdentityID: f.ID("zed"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright"}, 0},
+		"an integration that is called Millwright": {store.Actor{IdentityID: f.ID("outsider"), OrganizationID: f.Acme.OrganizationID, Name: "Millwright", Kind: models.KindIntegration}, 0},
+	} {
+		body, err := f.Records.WorkOrders(t.Context(), test.actor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 10})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		var page lists.Page[map[string]any]
+		if err := json.Unmarshal(body, &page); err != nil || len(page.Data) != test.want {
+			t.Errorf("%s lists %s, want %d: %v", name, body, test.want, err)
+		}
+		_, err = f.Records.WorkOrder(t.Context(), test.actor, id)
+		if may := err == nil; may != (test.actor.IdentityID == "" && test.actor.Name != "") {
+			t.Errorf("%s reads the work order: %v", name, err)
 		}
 	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM log WHERE record_id = $1 AND action = 'issue.resolved'`, issue); n != 1 {
-		t.Errorf("%d resolutions in the log, want 1", n)
+}
+
+func TestOrganizationsAreNamedByIDOrKey(t *testing.T) {
+	f := servicetest.New(t)
+	for reference, want := range map[string]string{"polar": f.Polar.OrganizationID, f.Acme.OrganizationID: f.Acme.OrganizationID, "nemo": "", "": "", "a\x00": ""} {
+		id, err := f.People.OrganizationID(t.Context(), reference)
+		if id != want || (err == nil) != (want != "") || err != nil && models.CodeOf(err) != models.CodeNotFound {
+			t.Errorf("%q is %q, %v", reference, id, err)
+		}
 	}
 }

@@ -10,36 +10,6 @@ import (
 	"millwright/service/store"
 )
 
-const (
-	ownWorkOutcome = "rule_violation own_work"
-	deniedOutcome  = "permission_denied"
-)
-
-func completes(s *servicetest.Harness, key, id string) error {
-	_, err := s.Records.AnswerWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, nil, records.CompleteWork)
-	return err
-}
-
-func assigns(s *servicetest.Harness, key, id string, workers, consultants []string) error {
-	_, err := s.Records.AssignWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, s.IDs(workers...), s.IDs(consultants...))
-	return err
-}
-
-func removes(s *servicetest.Harness, key, id, whom string) error {
-	_, err := s.Records.UnassignWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, s.ID(whom))
-	return err
-}
-
-// must fails the test if one of the steps fails.
-func must(t *testing.T, steps ...error) {
-	t.Helper()
-	for _, err := range steps {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
 // withDispatchers gives ola of the service company, and ann and bob of the customer, incoming work orders, and
 // connects the customer to its node.
 func withDispatchers(s *servicetest.Harness) {
@@ -53,13 +23,7 @@ func withDispatchers(s *servicetest.Harness) {
 func companyReviews(s *servicetest.Harness, worker string) string {
 	s.T.Helper()
 	id := s.NewWorkOrder([]string{"erp", "polar"}, nil)
-	for _, err := range []error{
-		assigns(s, "pia", id, []string{worker}, nil), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}),
-	} {
-		if err != nil {
-			s.T.Fatal(err)
-		}
-	}
+	servicetest.Must(s.T, assigns(s, "pia", id, []string{worker}, nil), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}))
 	return id
 }
 
@@ -75,39 +39,39 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 	}{
 		{"a team", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"bob"}, []string{"crew"})
-			must(t, completes(s, "bob", id))
+			servicetest.Must(t, does(s, "bob", models.OperationComplete, id))
 			return id
 		}, "bob", "dan"},
 		{"a team, named during the review", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"bob"}, []string{"cat"})
-			must(t, completes(s, "bob", id), assigns(s, "ann", id, nil, []string{"crew"}))
+			servicetest.Must(t, does(s, "bob", models.OperationComplete, id), assigns(s, "ann", id, nil, []string{"crew"}))
 			return id
 		}, "bob", "dan"},
 		{"a team that the person joined during the review", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"rita"}, []string{"crew"})
-			must(t, completes(s, "rita", id))
+			servicetest.Must(t, does(s, "rita", models.OperationComplete, id))
 			_, err := s.People.AddTeamMembers(t.Context(), s.As("ann"), store.NoKey, s.ID("crew"), s.IDs("rita"))
-			must(t, err)
+			servicetest.Must(t, err)
 			return id
 		}, "rita", "dan"},
 		{"the person, who worked on it before", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
-			must(t, completes(s, "bob", id), removes(s, "ann", id, "bob"), assigns(s, "ann", id, nil, []string{"bob"}))
+			servicetest.Must(t, does(s, "bob", models.OperationComplete, id), removes(s, "ann", id, "bob"), assigns(s, "ann", id, nil, []string{"bob"}))
 			return id
 		}, "bob", "cat"},
 		{"the service company", func(t *testing.T) string {
 			id := companyReviews(s, "pia")
-			must(t, completes(s, "pia", id))
+			servicetest.Must(t, does(s, "pia", models.OperationComplete, id))
 			return id
 		}, "pia", "ola"},
 		{"the service company, named during the review", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"erp", "polar"}, []string{"cat"})
-			must(t, completes(s, "pia", id), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}))
+			servicetest.Must(t, does(s, "pia", models.OperationComplete, id), removes(s, "ann", id, "polar"), assigns(s, "ann", id, nil, []string{"polar"}))
 			return id
 		}, "pia", "ola"},
 		{"the organization", func(t *testing.T) string {
 			id := s.NewWorkOrder([]string{"bob"}, []string{"acme"})
-			must(t, completes(s, "bob", id))
+			servicetest.Must(t, does(s, "bob", models.OperationComplete, id))
 			return id
 		}, "bob", "ann"},
 	} {
@@ -118,27 +82,26 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 			operated.Operated = true
 			for _, actor := range []store.Actor{s.As(test.completer), operated} {
 				for _, approve := range []bool{true, false} {
-					err := s.ExpectUnchanged(id, func() error {
+					expectOutcome(t, s, "by who completed it", id, func() error {
 						_, err := s.Records.ReviewWorkOrder(t.Context(), actor, store.NoKey, id, records.Review{Approve: approve, Comment: "Loose."})
 						return err
-					})
-					servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
+					}, ownWork)
 				}
 			}
-			for who, want := range map[string]string{test.completer: ownWorkOutcome, test.other: "ok"} {
+			for who, want := range map[string]string{test.completer: ownWork, test.other: "ok"} {
 				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), id, 0)
-				must(t, err)
+				servicetest.Must(t, err)
 				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[models.OperationApprove]), want)
 			}
-			servicetest.Expect(t, "sent back by another", servicetest.Outcome(review(s, test.other, id, records.Review{Comment: "Loose."})), "ok")
+			servicetest.Must(t, does(s, test.other, models.OperationSendBack, id))
 			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
 				t.Error("work that came back was completed by someone")
 			}
 			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, 0)
-			must(t, err)
+			servicetest.Must(t, err)
 			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[models.OperationApprove]), "rule_violation status")
-			must(t, assigns(s, "ann", id, []string{"robot"}, nil), completes(s, "robot", id))
-			servicetest.Expect(t, "after another completed it", servicetest.Outcome(review(s, test.completer, id, records.Review{Approve: true})), "ok")
+			servicetest.Must(t, assigns(s, "ann", id, []string{"robot"}, nil), does(s, "robot", models.OperationComplete, id))
+			servicetest.Must(t, does(s, test.completer, models.OperationApprove, id))
 		})
 	}
 }
@@ -156,7 +119,7 @@ func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
 		s.T.Helper()
 		worker := map[string]string{"bob": "bob", "pia": "polar"}[by]
 		id := s.NewWorkOrder([]string{"erp", worker}, []string{"cat"})
-		must(t, completes(s, by, id), removes(s, "erp", id, worker))
+		servicetest.Must(t, does(s, by, models.OperationComplete, id), removes(s, "erp", id, worker))
 		if len(consultants) == 0 {
 			s.Exec(`UPDATE work_order_assignees SET identity_id = $2 WHERE work_order_id = $1 AND identity_id = $3`, id, s.ID("sol"), s.ID("cat"))
 		}
@@ -167,12 +130,12 @@ func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
 		has, named []string
 		want       string
 	}{
-		{"who completed it", "bob", nil, []string{"bob"}, ownWorkOutcome},
-		{"a team with no one else", "bob", nil, []string{"crew"}, ownWorkOutcome},
-		{"the person and the team", "bob", nil, []string{"bob", "crew"}, ownWorkOutcome},
-		{"an integration too, which does not review", "bob", nil, []string{"bob", "robot"}, ownWorkOutcome},
-		{"the organization, where no one else has incoming work orders", "bob", nil, []string{"acme"}, ownWorkOutcome},
-		{"the service company with no one else", "pia", nil, []string{"polar"}, ownWorkOutcome},
+		{"who completed it", "bob", nil, []string{"bob"}, ownWork},
+		{"a team with no one else", "bob", nil, []string{"crew"}, ownWork},
+		{"the person and the team", "bob", nil, []string{"bob", "crew"}, ownWork},
+		{"an integration too, which does not review", "bob", nil, []string{"bob", "robot"}, ownWork},
+		{"the organization, where no one else has incoming work orders", "bob", nil, []string{"acme"}, ownWork},
+		{"the service company with no one else", "pia", nil, []string{"polar"}, ownWork},
 		{"the person and someone else", "bob", nil, []string{"bob", "cat"}, "ok"},
 		{"the person, with someone else who is one already", "bob", []string{"cat"}, []string{"bob"}, "ok"},
 		{"the service company and someone else", "pia", nil, []string{"polar", "cat"}, "ok"},
@@ -182,41 +145,31 @@ func TestConsultantsOfWhomNobodyElseIsActive(t *testing.T) {
 		for _, as := range []string{"erp", "eve"} { // by the API and in the console
 			t.Run(test.name+" by "+as, func(t *testing.T) {
 				id := completed(test.by, test.has...)
-				name := func() error { return assigns(s, as, id, nil, test.named) }
-				if test.want == "ok" {
-					servicetest.Expect(t, "named", servicetest.Outcome(name()), "ok")
-					return
-				}
-				servicetest.Expect(t, "named", servicetest.Outcome(s.ExpectUnchanged(id, name)), test.want)
+				expectOutcome(t, s, "named", id, func() error { return assigns(s, as, id, nil, test.named) }, test.want)
 			})
 		}
 	}
 	t.Run("removing the others", func(t *testing.T) {
 		id := completed("bob", "cat")
-		must(t, assigns(s, "erp", id, nil, []string{"crew", "robot"}))
-		err := s.ExpectUnchanged(id, func() error { return removes(s, "erp", id, "cat") })
-		servicetest.Expect(t, "the last one who is someone else", servicetest.Outcome(err), ownWorkOutcome)
-		must(t, removes(s, "erp", id, "robot"), removes(s, "erp", id, "crew"))
+		servicetest.Must(t, assigns(s, "erp", id, nil, []string{"crew", "robot"}))
+		expectOutcome(t, s, "the last one who is someone else", id, func() error { return removes(s, "erp", id, "cat") }, ownWork)
+		servicetest.Must(t, removes(s, "erp", id, "robot"), removes(s, "erp", id, "crew"))
 	})
 	t.Run("who replaces a consultant who left", func(t *testing.T) {
 		id := completed("bob", "cat")
 		actor := s.As("erp")
-		err := s.ExpectUnchanged(id, func() error {
-			return records.ReplaceAssignee(t.Context(), s.Store, actor, id, s.ID("cat"), s.ID("bob"))
-		})
-		servicetest.Expect(t, "by who completed it", servicetest.Outcome(err), ownWorkOutcome)
-		must(t, records.ReplaceAssignee(t.Context(), s.Store, actor, id, s.ID("cat"), s.ID("rita")))
+		replaces := func(by string) error {
+			return records.ReplaceAssignee(t.Context(), s.Store, actor, id, s.ID("cat"), s.ID(by))
+		}
+		expectOutcome(t, s, "by who completed it", id, func() error { return replaces("bob") }, ownWork)
+		servicetest.Must(t, replaces("rita"))
 	})
 	t.Run("a service company returns it", func(t *testing.T) {
 		s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID("ann"))
 		id := completed("bob", "cat")
-		must(t, assigns(s, "erp", id, nil, []string{"bob", "polar"}), removes(s, "erp", id, "cat"))
-		err := s.ExpectUnchanged(id, func() error {
-			_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, "Busy")
-			return err
-		})
-		servicetest.Expect(t, "and leaves it to who completed it", servicetest.Outcome(err), ownWorkOutcome)
-		must(t, records.ReclaimWorkOrder(t.Context(), s.Store, s.As("ann"), id, s.ID("polar")))
+		servicetest.Must(t, assigns(s, "erp", id, nil, []string{"bob", "polar"}), removes(s, "erp", id, "cat"))
+		expectOutcome(t, s, "and leaves it to who completed it", id, func() error { return does(s, "pia", models.OperationReturn, id) }, ownWork)
+		servicetest.Must(t, records.ReclaimWorkOrder(t.Context(), s.Store, s.As("ann"), id, s.ID("polar")))
 		servicetest.Expect(t, "taken back by an administrator, who reviews it", s.RolesOf(id), "erp | bob ann")
 	})
 }
@@ -238,10 +191,10 @@ func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
 		// returns makes someone else active who may review it.
 		returns string
 	}{
-		{"a team with no one else", "bob", of([]string{"bob"}, []string{"crew"}), ownWorkOutcome, "dan"},
-		{"a team that also has an integration, with another that reviews nothing", "bob", of([]string{"bob"}, []string{"crew", "reader"}), ownWorkOutcome, "dan"},
-		{"the organization with no one else", "bob", of([]string{"bob"}, []string{"acme"}), ownWorkOutcome, "ann"},
-		{"the service company with no one else", "pia", func() string { return companyReviewsAs(s, "pia") }, ownWorkOutcome, "ola"},
+		{"a team with no one else", "bob", of([]string{"bob"}, []string{"crew"}), ownWork, "dan"},
+		{"a team that also has an integration, with another that reviews nothing", "bob", of([]string{"bob"}, []string{"crew", "reader"}), ownWork, "dan"},
+		{"the organization with no one else", "bob", of([]string{"bob"}, []string{"acme"}), ownWork, "ann"},
+		{"the service company with no one else", "pia", func() string { return companyReviewsAs(s, "pia") }, ownWork, "ola"},
 		{"someone else in addition", "bob", of([]string{"bob"}, []string{"crew", "cat"}), "ok", ""},
 		{"a consultant who left", "bob", of([]string{"bob"}, []string{"eve"}), "ok", ""},
 		{"a worker who is no consultant", "rita", of([]string{"rita"}, []string{"crew"}), "ok", ""},
@@ -253,17 +206,16 @@ func TestCompletingWhatNoOneElseCouldReview(t *testing.T) {
 			s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("eve"))
 			if test.by != "erp" {
 				detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.by), id, 0)
-				must(t, err)
+				servicetest.Must(t, err)
 				servicetest.Expect(t, "the page", servicetest.Outcome(detail.Forbidden[models.OperationComplete]), test.want)
 				servicetest.Expect(t, "the page, to answer", servicetest.Outcome(detail.Forbidden[models.OperationAnswer]), "ok")
 			}
 			if test.want != "ok" {
-				err := s.ExpectUnchanged(id, func() error { return completes(s, test.by, id) })
-				servicetest.Expect(t, "completed", servicetest.Outcome(err), test.want)
+				expectOutcome(t, s, "completed", id, func() error { return does(s, test.by, models.OperationComplete, id) }, test.want)
 				s.Exec(`UPDATE people SET deactivated_at = NULL WHERE id = $1`, s.ID(test.returns))
 				defer s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID(test.returns))
 			}
-			must(t, completes(s, test.by, id))
+			servicetest.Must(t, does(s, test.by, models.OperationComplete, id))
 			servicetest.Expect(t, "who completed it", s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT completed_by FROM work_orders WHERE id = $1`, id)), test.by)
 		})
 	}
@@ -281,12 +233,12 @@ func companyReviewsAs(s *servicetest.Harness, worker string) string {
 func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, []string{"crew"})
-	must(t, completes(s, "bob", id))
+	servicetest.Must(t, does(s, "bob", models.OperationComplete, id))
 	servicetest.Expect(t, "told", s.NoticesOf(id), "bob assigned, dan consulted, dan sent_to_inspection")
 	waits := func(who string) bool {
 		t.Helper()
 		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{Review: records.ReviewByMe}, "", 0)
-		must(t, err)
+		servicetest.Must(t, err)
 		return len(page.Items) > 0
 	}
 	if waits("bob") || !waits("dan") {
@@ -294,9 +246,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	}
 	s.ClearEffects(id)
 	s.Clock.Advance(50 * time.Hour)
-	if _, err := s.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)); err != nil {
-		t.Fatal(err)
-	}
+	reminds(s, id, models.NoticeReviewWaits, *loaded(s, id).InReviewSince)
 	servicetest.Expect(t, "reminded", s.NoticesOf(id), "dan review_waiting")
 	if loaded(s, id).NoOneCanSince != nil {
 		t.Error("dan cannot review it")
@@ -307,9 +257,9 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 		t.Error("it is not loaded again when its last reviewer leaves")
 	}
 	integrations := s.NewWorkOrder([]string{"erp"}, []string{"robot"})
-	must(t, completes(s, "erp", integrations))
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, integrations))
 	page, err := s.Records.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{NoOneCan: true}, "", 0)
-	must(t, err)
+	servicetest.Must(t, err)
 	found := map[string]bool{}
 	for _, item := range page.Items {
 		found[item.ID] = true
@@ -320,9 +270,7 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 			t.Fatalf("a review is left to %s: since %v, found: %t", name, since, found[order])
 		}
 		s.ClearEffects(order)
-		if applied, err := s.Records.Remind(t.Context(), order, servicetest.Reminder(models.NoticeNoOneCan, *since)); err != nil || !applied {
-			t.Errorf("%t, %v", applied, err)
-		}
+		reminds(s, order, models.NoticeNoOneCan, *since)
 		servicetest.Expect(t, "told of a review that is left to "+name, s.NoticesOf(order), "ann no_one_can")
 	}
 }
@@ -340,24 +288,19 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 				want                 string
 			}{
 				{"a worker", models.RoleWorker, []string{"ola"}, nil, "ok"},
-				{"a consultant", models.RoleWorker, nil, []string{"ola"}, deniedOutcome},
-				{"itself as a consultant", models.RoleWorker, nil, []string{as}, deniedOutcome},
-				{"its team as a consultant", models.RoleWorker, nil, []string{"stock"}, deniedOutcome},
-				{"a worker and a consultant", models.RoleWorker, []string{"ola"}, []string{"stock"}, deniedOutcome},
-				{"the present consultant", models.RoleWorker, nil, []string{"cat"}, deniedOutcome},
-				{"a worker of what it reviews", models.RoleConsultant, []string{"ola"}, nil, deniedOutcome},
-				{"itself as a worker of what it reviews", models.RoleConsultant, []string{as}, nil, deniedOutcome},
-				{"a consultant of what it reviews", models.RoleConsultant, nil, []string{"ola"}, deniedOutcome},
+				{"a consultant", models.RoleWorker, nil, []string{"ola"}, denied},
+				{"itself as a consultant", models.RoleWorker, nil, []string{as}, denied},
+				{"its team as a consultant", models.RoleWorker, nil, []string{"stock"}, denied},
+				{"a worker and a consultant", models.RoleWorker, []string{"ola"}, []string{"stock"}, denied},
+				{"the present consultant", models.RoleWorker, nil, []string{"cat"}, denied},
+				{"a worker of what it reviews", models.RoleConsultant, []string{"ola"}, nil, denied},
+				{"itself as a worker of what it reviews", models.RoleConsultant, []string{as}, nil, denied},
+				{"a consultant of what it reviews", models.RoleConsultant, nil, []string{"ola"}, denied},
 			} {
 				t.Run(string(status)+", "+as+", "+test.name, func(t *testing.T) {
 					id := s.WorkOrderIn(status)
 					s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, $3, 9)`, id, s.ID("polar"), test.role)
-					name := func() error { return assigns(s, as, id, test.workers, test.consultants) }
-					if test.want == "ok" {
-						servicetest.Expect(t, "named", servicetest.Outcome(name()), "ok")
-						return
-					}
-					servicetest.Expect(t, "named", servicetest.Outcome(s.ExpectUnchanged(id, name)), test.want)
+					expectOutcome(t, s, "named", id, func() error { return assigns(s, as, id, test.workers, test.consultants) }, test.want)
 				})
 			}
 		}
@@ -374,12 +317,12 @@ func TestServiceCompaniesNameNoConsultants(t *testing.T) {
 	t.Run("a company that reviews has nothing to offer", func(t *testing.T) {
 		id := s.NewWorkOrder([]string{"erp"}, []string{"polar"})
 		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, 0)
-		must(t, err)
-		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[models.OperationAssign]), deniedOutcome)
+		servicetest.Must(t, err)
+		servicetest.Expect(t, "assigning", servicetest.Outcome(detail.Forbidden[models.OperationAssign]), denied)
 		_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("pia"), id, "", nil)
-		servicetest.Expect(t, "the choices", servicetest.Outcome(err), deniedOutcome)
+		servicetest.Expect(t, "the choices", servicetest.Outcome(err), denied)
 		_, err = s.Records.ReplaceWorkers(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"))
-		servicetest.Expect(t, "replacing the workers", servicetest.Outcome(err), deniedOutcome)
+		servicetest.Expect(t, "replacing the workers", servicetest.Outcome(err), denied)
 	})
 }
 
@@ -392,8 +335,7 @@ func TestServiceCompaniesDoNotRemoveThemselves(t *testing.T) {
 			"the only worker": {{"polar"}, nil}, "a worker": {{"polar", "erp"}, nil}, "a consultant": {{"erp"}, {"polar", "cat"}},
 		} {
 			id := s.NewWorkOrder(roles[0], roles[1])
-			err := s.ExpectUnchanged(id, func() error { return removes(s, as, id, "polar") })
-			servicetest.Expect(t, as+", "+name, servicetest.Outcome(err), deniedOutcome)
+			expectOutcome(t, s, as+", "+name, id, func() error { return removes(s, as, id, "polar") }, denied)
 		}
 	}
 }

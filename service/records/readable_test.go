@@ -16,13 +16,9 @@ func TestRecordsNamed(t *testing.T) {
 	f := servicetest.New(t)
 	code := "T-1"
 	order, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Number 1", ExternalID: &code, Assignees: []string{f.ID("polar")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	feedback, err := f.Records.CreateFeedback(t.Context(), f.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: f.ID("hq"), Subject: "1", ExternalID: &code})
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	f.Exec(`UPDATE inventory_nodes SET external_id = $1 WHERE id = $2`, code, f.ID("annex"))
 	number := servicetest.Value[int64](f, `SELECT number FROM work_orders`)
 	for _, test := range []struct {
@@ -47,9 +43,7 @@ func TestRecordsNamed(t *testing.T) {
 		{"zed", order.RecordID, nil},
 	} {
 		named, err := f.Records.Named(t.Context(), servicetest.Person(t, f, test.who), test.text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var got []string
 		for _, one := range named {
 			got = append(got, one.ID)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -26,9 +25,7 @@ func dirty(s *servicetest.Harness, id string) bool {
 func loaded(s *servicetest.Harness, id string) records.WorkOrderState {
 	s.T.Helper()
 	state, err := s.Records.WorkOrderState(s.T.Context(), id, models.Time{})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	servicetest.Must(s.T, err)
 	return state
 }
 
@@ -40,26 +37,8 @@ func setTarget(s *servicetest.Harness, id string, away time.Duration) *models.Ti
 		at := models.TimeOf(s.Clock.Now().Add(away))
 		target = &at
 	}
-	s.MustWrite(s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{
-		TargetDate: records.Sent[*models.Time]{Value: target, Set: true},
-	}))
+	servicetest.Must(s.T, updates(s, "erp", id, records.WorkOrderPatch{TargetDate: sent(target)}))
 	return target
-}
-
-// complete completes the work order as the ERP.
-func complete(s *servicetest.Harness, id string) {
-	s.T.Helper()
-	s.MustWrite(s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.CompleteWork))
-}
-
-// feedback creates feedback as the ERP, of which ann is notified.
-func feedback(s *servicetest.Harness) string {
-	s.T.Helper()
-	answer, err := s.Records.CreateFeedback(s.T.Context(), s.As("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	return answer.RecordID
 }
 
 // A work order's workflow is woken when its status or target date changes, and not because people are
@@ -67,67 +46,37 @@ func feedback(s *servicetest.Harness) string {
 func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	s.Service = s.NewInstance(servicetest.Mails)
-	text := func(v string) records.Sent[string] { return records.Sent[string]{Value: v, Set: true} }
-	tests := []struct {
+	operates := func(who string, operation models.Operation) func(id string) error {
+		return func(id string) error { return does(s, who, operation, id) }
+	}
+	for _, tt := range []struct {
 		name   string
 		status models.WorkOrderStatus
-		write  func(id string) (store.WriteResult, error)
+		write  func(id string) error
 		dirty  bool
 	}{
-		{"a title", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: text("Replace both filters")})
-		}, false},
-		{"a target date", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			at := models.TimeOf(s.Clock.Now().Add(72 * time.Hour))
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{
-				TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
-			})
-		}, true},
-		{"nothing at all", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UpdateWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, records.WorkOrderPatch{})
-		}, false},
-		{"the first answers, which begin the work", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.SaveAnswers)
-		}, true},
-		{"further answers", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.SaveAnswers)
-		}, false},
-		{"completion", models.StatusInProgress, func(id string) (store.WriteResult, error) {
-			return s.Records.AnswerWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil, records.CompleteWork)
-		}, true},
-		{"approval", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Approve: true})
-		}, true},
-		{"sending back", models.StatusSentToInspection, func(id string) (store.WriteResult, error) {
-			return s.Records.ReviewWorkOrder(s.T.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."})
-		}, true},
-		{"hold", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id)
-		}, true},
-		{"resumption", models.StatusOnHold, func(id string) (store.WriteResult, error) {
-			return s.Records.ResumeWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id)
-		}, true},
-		{"cancellation", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil)
-		}, true},
-		{"an assignment", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil)
-		}, false},
-		{"an assignment after the end", models.StatusComplete, func(id string) (store.WriteResult, error) {
-			return s.Records.AssignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob"), nil)
-		}, false},
-		{"a removal", models.StatusOpen, func(id string) (store.WriteResult, error) {
-			return s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.ID("cat"))
-		}, false},
-	}
-	for _, tt := range tests {
+		{"a title", models.StatusOpen, operates("erp", models.OperationUpdate), false},
+		{"a target date", models.StatusOpen, func(id string) error { setTarget(s, id, 72*time.Hour); return nil }, true},
+		{"nothing at all", models.StatusOpen, func(id string) error { return updates(s, "erp", id, records.WorkOrderPatch{}) }, false},
+		{"the first answers, which begin the work", models.StatusOpen, operates("erp", models.OperationAnswer), true},
+		{"further answers", models.StatusInProgress, operates("erp", models.OperationAnswer), false},
+		{"completion", models.StatusInProgress, operates("erp", models.OperationComplete), true},
+		{"approval", models.StatusSentToInspection, operates("cat", models.OperationApprove), true},
+		{"sending back", models.StatusSentToInspection, operates("cat", models.OperationSendBack), true},
+		{"hold", models.StatusOpen, operates("ann", models.OperationHold), true},
+		{"resumption", models.StatusOnHold, operates("ann", models.OperationResume), true},
+		{"cancellation", models.StatusOpen, operates("erp", models.OperationCancel), true},
+		{"an assignment", models.StatusOpen, func(id string) error { return assigns(s, "erp", id, []string{"bob"}, nil) }, false},
+		{"an assignment after the end", models.StatusComplete, func(id string) error { return assigns(s, "erp", id, []string{"bob"}, nil) }, false},
+		{"a removal", models.StatusOpen, func(id string) error { return removes(s, "erp", id, "cat") }, false},
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.WorkOrderIn(tt.status)
 			loaded(s, id)
 			s.Exec(`DELETE FROM notices`)
 			s.Clock.Advance(time.Second)
 			s.Wakes.Take()
-			s.MustWrite(tt.write(id))
+			servicetest.Must(t, tt.write(id))
 			if dirty(s, id) != tt.dirty {
 				t.Errorf("dirty: %v, want %v", dirty(s, id), tt.dirty)
 			}
@@ -159,7 +108,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		}
 	})
 	t.Run("feedback and its resolution", func(t *testing.T) {
-		id := feedback(s)
+		id := gives(s, "erp")
 		wake := store.WakeTarget{Kind: store.TargetFeedback, ID: id}
 		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), wake) {
 			t.Error("new feedback is not dirty and woken")
@@ -171,9 +120,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		if dirty(s, id) {
 			t.Error("loading leaves the mark")
 		}
-		if err := resolve(s, "ann", id); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, resolves(s, "ann", id))
 		if !dirty(s, id) || !slices.Contains(s.Wakes.Take(), wake) {
 			t.Error("resolved feedback is not dirty and woken")
 		}
@@ -182,7 +129,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 		id := s.WorkOrderIn(models.StatusCancelled)
 		loaded(s, id)
 		s.Wakes.Take()
-		if _, err := s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
+		if err := does(s, "erp", models.OperationCancel, id); err == nil || dirty(s, id) || len(s.Wakes.Take()) > 0 {
 			t.Errorf("error %v; dirty: %v", err, dirty(s, id))
 		}
 	})
@@ -190,7 +137,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 
 func TestSweepFindsDirtyRecords(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	order, issue := s.NewWorkOrder([]string{"bob"}, nil), feedback(s)
+	order, issue := s.NewWorkOrder([]string{"bob"}, nil), gives(s, "erp")
 	wanted := []store.WakeTarget{
 		{Kind: store.TargetWorkOrder, ID: order, OrganizationID: s.Acme.OrganizationID, Swept: true},
 		{Kind: store.TargetFeedback, ID: issue, OrganizationID: s.Acme.OrganizationID, Swept: true},
@@ -198,9 +145,7 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	unclaimed := func() (found []store.WakeTarget) {
 		t.Helper()
 		all, err := s.Upkeep.Unclaimed(t.Context(), 10*time.Second)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		for _, work := range all {
 			if slices.Contains(wanted, work) {
 				found = append(found, work)
@@ -220,9 +165,8 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
 		t.Errorf("after the work order was loaded it finds %v", found)
 	}
-	if _, err := s.Records.FeedbackState(t.Context(), issue, models.Time{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.Records.FeedbackState(t.Context(), issue, models.Time{})
+	servicetest.Must(t, err)
 	if found := unclaimed(); len(found) != 0 {
 		t.Errorf("after both were loaded it finds %v", found)
 	}
@@ -247,18 +191,15 @@ func TestSweepFindsDueMail(t *testing.T) {
 	expect("after the grace", mailing, true)
 	mails := s.ClaimMails(s.Acme.OrganizationID)
 	expect("during an attempt", mailing, false)
-	if err := s.Effects.RecordMail(t.Context(), mails[0], people.MailOutcome{Status: people.MailWaiting}); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, s.Effects.RecordMail(t.Context(), mails[0], people.MailOutcome{Status: people.MailWaiting}))
 	s.Clock.Advance(15 * time.Second)
 	expect("when the next attempt is due", mailing, false)
 	s.Clock.Advance(11 * time.Second)
 	expect("when it is overdue", mailing, true)
 	s.Exec(`DELETE FROM notices`)
 	expect("without notices", mailing, false)
-	if _, err := mailing.People.NewPersonLink(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"), false); err != nil {
-		t.Fatal(err)
-	}
+	_, err := mailing.People.NewPersonLink(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"), false)
+	servicetest.Must(t, err)
 	s.Exec(`DELETE FROM notices`)
 	s.Clock.Advance(11 * time.Second)
 	expect("with a link", mailing, true)
@@ -270,19 +211,13 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
 	cancel := func(s *servicetest.Harness, id string) func() error {
 		return func() error {
-			_, err := s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.NoKey, id, nil)
-			return err
+			return servicetest.Err(s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.NoKey, id, nil))
 		}
 	}
-	inBackground := func(do func() error) func(t *testing.T) {
+	inBackground := func(do func() error) <-chan error {
 		done := make(chan error, 1)
 		go func() { done <- do() }()
-		return func(t *testing.T) {
-			t.Helper()
-			if err := <-done; err != nil {
-				t.Fatal(err)
-			}
-		}
+		return done
 	}
 	t.Run("loading waits for a writer that set an old mark again", func(t *testing.T) {
 		s := servicetest.NewHarness(t)
@@ -298,8 +233,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 		})
 		servicetest.AwaitLocks(t, s.Fixture, 2)
 		release()
-		written(t)
-		looked(t)
+		servicetest.Must(t, <-written, <-looked)
 		if state.Status != models.StatusCancelled || dirty(s, id) {
 			t.Errorf("the loaded status is %s; dirty: %v", state.Status, dirty(s, id))
 		}
@@ -315,7 +249,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 			t.Errorf("loading sees uncommitted data: %s", state.Status)
 		}
 		release()
-		written(t)
+		servicetest.Must(t, <-written)
 		if !dirty(s, id) {
 			t.Fatal("the write is lost")
 		}
@@ -326,58 +260,14 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	t.Run("a write during loading sets the mark again", func(t *testing.T) {
 		s := servicetest.NewHarness(t)
 		id := s.NewWorkOrder([]string{"bob"}, nil)
-		look, err := s.Pool.Begin(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = look.Rollback(context.WithoutCancel(t.Context())) }()
-		if _, err := look.Exec(t.Context(), `DELETE FROM dirty_records WHERE record_id = $1`, id); err != nil {
-			t.Fatal(err)
-		}
+		look := servicetest.Begin(t, s.Fixture)
+		servicetest.ExecIn(t, look, `DELETE FROM dirty_records WHERE record_id = $1`, id)
 		written := inBackground(cancel(s, id))
 		servicetest.AwaitLocks(t, s.Fixture, 1)
-		if err := look.Commit(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		written(t)
+		servicetest.Must(t, look.Commit(t.Context()))
+		servicetest.Must(t, <-written)
 		if !dirty(s, id) {
 			t.Error("the write is lost")
-		}
-	})
-	t.Run("constant loading during many writes ends with the newest state", func(t *testing.T) {
-		s := servicetest.NewHarness(t)
-		id := s.NewWorkOrder([]string{"bob"}, nil)
-		var writers sync.WaitGroup
-		ctx, erp := context.WithoutCancel(t.Context()), s.As("erp")
-		for w := range 4 {
-			writers.Go(func() {
-				for n := range 15 {
-					at := models.TimeOf(servicetest.Start.Add(time.Duration(1000*w+n) * time.Hour))
-					_, err := s.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{
-						TargetDate: records.Sent[*models.Time]{Value: &at, Set: true},
-					})
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		done := make(chan struct{})
-		go func() { writers.Wait(); close(done) }()
-		var state records.WorkOrderState
-		for looking := true; looking; {
-			select {
-			case <-done:
-				looking = false
-			default:
-				state = loaded(s, id)
-			}
-		}
-		if !dirty(s, id) {
-			now := servicetest.Value[models.Time](s.Fixture, `SELECT target_date FROM work_orders WHERE id = $1`, id)
-			if state.TargetDate == nil || !state.TargetDate.Equal(now.Time) {
-				t.Errorf("without a mark the last loaded date is %v, want %v", state.TargetDate, now)
-			}
 		}
 	})
 }
@@ -386,9 +276,7 @@ func TestWorkOrderState(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	ctx := t.Context()
 	id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
-	hour := func(n int) models.Time {
-		return models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour))
-	}
+	hour := func(n int) models.Time { return models.TimeOf(servicetest.Start.Add(time.Duration(n) * time.Hour)) }
 	is := func(what string, got *models.Time, want int) {
 		t.Helper()
 		switch {
@@ -407,7 +295,7 @@ func TestWorkOrderState(t *testing.T) {
 	at(1)
 	target := setTarget(s, id, 99*time.Hour) // at hour 100
 	at(2)
-	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("erp"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Both filters", Set: true}}))
+	servicetest.Must(t, does(s, "erp", models.OperationUpdate, id))
 	state = loaded(s, id)
 	is("target date", state.TargetDate, 100)
 	is("set at", state.TargetSetAt, 1)
@@ -422,22 +310,22 @@ func TestWorkOrderState(t *testing.T) {
 	setTarget(s, id, target.Sub(s.Clock.Now()))
 	is("set again at", loaded(s, id).TargetSetAt, 4)
 	at(5)
-	complete(s, id)
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, id))
 	at(6)
-	s.MustWrite(s.Records.AssignWorkOrder(ctx, s.As("erp"), store.NoKey, id, nil, s.IDs("dan")))
+	servicetest.Must(t, assigns(s, "erp", id, nil, []string{"dan"}))
 	is("in review since", loaded(s, id).InReviewSince, 5)
 	at(7)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
+	servicetest.Must(t, does(s, "cat", models.OperationSendBack, id))
 	is("sent back, in review since", loaded(s, id).InReviewSince, -1)
 	at(8)
-	complete(s, id)
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, id))
 	state = loaded(s, id)
 	is("in its second review since", state.InReviewSince, 8)
 	if reminders := servicetest.Reminders(state.Dates, s.Clock.Now()); len(reminders) != 4 {
 		t.Errorf("reminders %v, want two of the date and two of the review", reminders)
 	}
 	at(9)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Approve: true}))
+	servicetest.Must(t, does(s, "cat", models.OperationApprove, id))
 	if state = loaded(s, id); state.Status != models.StatusComplete || len(servicetest.Reminders(state.Dates, s.Clock.Now())) != 0 {
 		t.Errorf("in the end: %+v", state)
 	}
@@ -484,9 +372,7 @@ func TestWorkOrderStateHoldsNoNames(t *testing.T) {
 	})
 	id := s.MustWrite(answer, err).ID
 	said, err := json.Marshal(loaded(s, id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	for _, word := range []string{secret, "Bob", "bob@", "Field", "AHU", "Acme"} {
 		if strings.Contains(string(said), word) {
 			t.Errorf("it names %s: %s", word, said)
@@ -500,9 +386,7 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	transitions := func(after models.Time) string {
 		t.Helper()
 		state, err := s.Records.WorkOrderState(t.Context(), id, after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		var lines []string
 		for _, tr := range state.Transitions {
 			lines = append(lines, tr.From+">"+tr.To+" "+s.WithKeys(tr.By)+" "+tr.At.Sub(servicetest.Start).String())
@@ -511,19 +395,17 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 	}
 	s.Clock.Advance(time.Hour)
 	setTarget(s, id, 99*time.Hour)
-	complete(s, id)
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, id))
 	second := loaded(s, id).Transitions[1].At
 	// The clock does not advance: the times of a record's changes differ all the same.
-	s.MustWrite(s.Records.ReviewWorkOrder(t.Context(), s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
-	s.MustWrite(s.Records.HoldWorkOrder(t.Context(), s.As("ann"), store.NoKey, id))
+	servicetest.Must(t, does(s, "cat", models.OperationSendBack, id))
+	servicetest.Must(t, does(s, "ann", models.OperationHold, id))
 	servicetest.Expect(t, "all", transitions(models.Time{}), ">open erp 0s, open>sent_to_inspection erp 1h0m0.001s, "+
 		"sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
 	servicetest.Expect(t, "after the second", transitions(second), "sent_to_inspection>back_from_inspection cat 1h0m0.002s, back_from_inspection>on_hold ann 1h0m0.003s")
 
-	issue := feedback(s)
-	if err := resolve(s, "ann", issue); err != nil {
-		t.Fatal(err)
-	}
+	issue := gives(s, "erp")
+	servicetest.Must(t, resolves(s, "ann", issue))
 	state, err := s.Records.FeedbackState(t.Context(), issue, models.Time{})
 	if err != nil || len(state.Transitions) != 2 || state.Transitions[1].From != "open" || state.Transitions[1].To != "resolved" || state.Transitions[1].By != s.ID("ann") {
 		t.Errorf("feedback's state is %+v, error %v", state, err)

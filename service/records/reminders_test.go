@@ -7,36 +7,29 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/service/storetest"
 )
 
+// reminds gives a reminder, which must apply.
+func reminds(s *servicetest.Harness, id string, kind models.NoticeKind, about models.Time) {
+	s.T.Helper()
+	if applied, err := s.Records.Remind(s.T.Context(), id, servicetest.Reminder(kind, about)); err != nil || !applied {
+		s.T.Errorf("%s: applied %v, error %v", kind, applied, err)
+	}
+}
+
 func TestRemindersReachPeopleOnce(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	ctx := t.Context()
 	// bob is assigned twice, through the crew and by himself. In polar, pia has incoming work orders, ola does not.
 	id := s.NewWorkOrder([]string{"crew", "bob", "polar", "erp"}, []string{"cat"})
 	target := setTarget(s, id, 48*time.Hour)
 	s.ClearEffects(id)
-	remind := func(kind models.NoticeKind, about models.Time) {
-		t.Helper()
-		if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(kind, about)); err != nil || !applied {
-			t.Errorf("%s: applied %v, error %v", kind, applied, err)
-		}
-	}
-	expect := func(when, want string) {
-		t.Helper()
-		if got := s.NoticesOf(id); got != want {
-			t.Errorf("%s: notified are %q, want %q", when, got, want)
-		}
-	}
-	remind(models.NoticeDueSoon, *target)
-	expect("a day before", "bob due_soon, dan due_soon, pia due_soon")
+	reminds(s, id, models.NoticeDueSoon, *target)
+	servicetest.Expect(t, "a day before", s.NoticesOf(id), "bob due_soon, dan due_soon, pia due_soon")
 	s.Clock.Advance(time.Minute)
-	remind(models.NoticeDueSoon, *target)
-	expect("again", "bob due_soon, dan due_soon, pia due_soon")
+	reminds(s, id, models.NoticeDueSoon, *target)
+	servicetest.Expect(t, "again", s.NoticesOf(id), "bob due_soon, dan due_soon, pia due_soon")
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE about = $1 AND created_at = $2 AND mail = 'waiting'`,
 		target, servicetest.Start); n != 3 {
 		t.Errorf("%d notices have their subject and time", n)
@@ -44,43 +37,42 @@ func TestRemindersReachPeopleOnce(t *testing.T) {
 
 	// A new target date causes a new reminder for the assignees at that time.
 	target = setTarget(s, id, 72*time.Hour)
-	s.MustWrite(s.Records.UnassignWorkOrder(ctx, s.As("erp"), store.NoKey, id, s.ID("crew")))
+	servicetest.Must(t, removes(s, "erp", id, "crew"))
 	s.ClearEffects(id)
-	remind(models.NoticeDueSoon, *target)
-	expect("another date", "bob due_soon, pia due_soon")
+	reminds(s, id, models.NoticeDueSoon, *target)
+	servicetest.Expect(t, "another date", s.NoticesOf(id), "bob due_soon, pia due_soon")
 	s.ClearEffects(id)
 	s.Clock.Advance(72 * time.Hour)
-	remind(models.NoticeDue, *target)
-	expect("at the date", "bob due, pia due")
+	reminds(s, id, models.NoticeDue, *target)
+	servicetest.Expect(t, "at the date", s.NoticesOf(id), "bob due, pia due")
 
-	complete(s, id)
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, id))
 	since := loaded(s, id).InReviewSince
 	s.ClearEffects(id)
-	remind(models.NoticeReviewWaits, *since)
-	remind(models.NoticeReviewWaits, *since)
-	expect("the review", "cat review_waiting")
+	reminds(s, id, models.NoticeReviewWaits, *since)
+	reminds(s, id, models.NoticeReviewWaits, *since)
+	servicetest.Expect(t, "the review", s.NoticesOf(id), "cat review_waiting")
 	s.ClearEffects(id)
-	remind(models.NoticeReviewOverdue, *since)
-	remind(models.NoticeReviewOverdue, *since)
-	expect("the overdue review, to the nearest managers", "ann review_overdue")
+	reminds(s, id, models.NoticeReviewOverdue, *since)
+	reminds(s, id, models.NoticeReviewOverdue, *since)
+	servicetest.Expect(t, "the overdue review, to the nearest managers", s.NoticesOf(id), "ann review_overdue")
 	s.Clock.Advance(time.Hour)
-	s.MustWrite(s.Records.ReviewWorkOrder(ctx, s.As("cat"), store.NoKey, id, records.Review{Comment: "Loose."}))
+	servicetest.Must(t, does(s, "cat", models.OperationSendBack, id))
 	s.Clock.Advance(time.Hour)
-	complete(s, id)
+	servicetest.Must(t, does(s, "erp", models.OperationComplete, id))
 	s.ClearEffects(id)
-	if applied, err := s.Records.Remind(ctx, id, servicetest.Reminder(models.NoticeReviewWaits, *since)); err != nil || applied {
+	if applied, err := s.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeReviewWaits, *since)); err != nil || applied {
 		t.Errorf("the first review's reminder during the second: applied %v, error %v", applied, err)
 	}
-	remind(models.NoticeReviewWaits, *loaded(s, id).InReviewSince)
-	expect("the second review", "cat review_waiting")
+	reminds(s, id, models.NoticeReviewWaits, *loaded(s, id).InReviewSince)
+	servicetest.Expect(t, "the second review", s.NoticesOf(id), "cat review_waiting")
 
 	// Assignees that are not people are not reminded.
 	other := s.NewWorkOrder([]string{"erp"}, nil)
 	about := setTarget(s, other, 48*time.Hour)
 	s.ClearEffects(other)
-	if applied, err := s.Records.Remind(ctx, other, servicetest.Reminder(models.NoticeDue, *about)); err != nil || !applied || s.NoticesOf(other) != "" {
-		t.Errorf("applied %v, error %v, notified are %q", applied, err, s.NoticesOf(other))
-	}
+	reminds(s, other, models.NoticeDue, *about)
+	servicetest.Expect(t, "an integration", s.NoticesOf(other), "")
 }
 
 func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
@@ -104,18 +96,14 @@ func TestRemindersAtTheSameTimeReachPeopleOnce(t *testing.T) {
 		})
 	}
 	servicetest.AwaitLocks(t, s.Fixture, tries)
-	if err := gate.Rollback(ctx); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, gate.Rollback(ctx))
 	all.Wait()
-	if got, want := s.NoticesOf(id), "ann due_soon, bob due_soon, dan due_soon, pia due_soon"; got != want {
-		t.Errorf("notified are %q, want %q", got, want)
-	}
+	servicetest.Expect(t, "notified", s.NoticesOf(id), "ann due_soon, bob due_soon, dan due_soon, pia due_soon")
 }
 
 func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 	s := servicetest.NewHarness(t)
-	tests := []struct {
+	for _, tt := range []struct {
 		name  string
 		kind  models.NoticeKind
 		after func(id string) // what happens before the reminder
@@ -123,14 +111,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"the target date was moved", models.NoticeDue, func(id string) { setTarget(s, id, 50*time.Hour) }},
 		{"it was taken away", models.NoticeDue, func(id string) { setTarget(s, id, 0) }},
 		{"it is complete", models.NoticeDue, func(id string) {
-			s.MustWrite(s.Records.UnassignWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, s.ID("cat")))
-			complete(s, id)
-		}},
-		{"it was cancelled", models.NoticeDueSoon, func(id string) {
-			s.MustWrite(s.Records.CancelWorkOrder(s.T.Context(), s.As("erp"), store.NoKey, id, nil))
-		}},
-		{"it is on hold", models.NoticeDue, func(id string) {
-			s.MustWrite(s.Records.HoldWorkOrder(s.T.Context(), s.As("ann"), store.NoKey, id))
+			servicetest.Must(t, removes(s, "erp", id, "cat"), does(s, "erp", models.OperationComplete, id))
 		}},
 		{"the date is past and comes near no more", models.NoticeDueSoon, func(string) { s.Clock.Advance(48 * time.Hour) }},
 		{"it was set less than a day before", models.NoticeDueSoon, func(id string) {
@@ -142,8 +123,7 @@ func TestReminderThatDoesNotApplyNotifiesNoOne(t *testing.T) {
 		{"its review is not overdue", models.NoticeReviewOverdue, func(string) {}},
 		{"no such reminder", models.NoticeCompleted, func(string) {}},
 		{"it is gone", models.NoticeDue, func(id string) { s.Exec(`DELETE FROM work_orders WHERE id = $1`, id) }},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			id := s.NewWorkOrder([]string{"bob", "erp"}, []string{"cat"})
 			target := setTarget(s, id, 48*time.Hour)

@@ -23,10 +23,7 @@ func TestCountsAreExact(t *testing.T) {
 	plant(1, 2000, "open", "cat")
 	plant(2001, 13_000, "complete", "cat")
 	f.WaitForOpenTransactions()
-	ann, err := f.Access.PersonActor(t.Context(), f.ID("ann"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ann := servicetest.Person(t, f, "ann")
 	expect := func(what string, search records.WorkOrderSearch, want records.WorkOrderCount) {
 		t.Helper()
 		if got, err := f.Records.CountWorkOrders(t.Context(), ann, search); err != nil || got != want {
@@ -54,10 +51,7 @@ func TestCountsAreExact(t *testing.T) {
 	if err != nil || len(page.Items) == 0 || page.Items[0].ID != "wo_00000000000000000000000001" {
 		t.Errorf("what is assigned to cat, by due: %v, %v", page.Items, err)
 	}
-	cat, err := f.Access.PersonActor(t.Context(), f.ID("cat"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	cat := servicetest.Person(t, f, "cat")
 	queue, err := f.Records.WorkOrderQueue(t.Context(), cat, "")
 	if err != nil || len(queue.Sections) == 0 || queue.Sections[0].Count != 2000 || queue.Sections[0].More || queue.Sections[0].Items[0].ID != "wo_00000000000000000000000100" { // of high priority
 		t.Errorf("the queue of cat: %+v, %v", queue, err)

@@ -11,34 +11,6 @@ import (
 	"millwright/service/store"
 )
 
-// operationWrites are the writes behind the operations of a page.
-func operationWrites(s *servicetest.Harness, who store.Actor, id string) map[models.Operation]func() error {
-	ctx, key := s.T.Context(), store.NoKey
-	ended := func(_ store.WriteResult, err error) error { return err }
-	complete := func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.CompleteWork)) }
-	return map[models.Operation]func() error{
-		models.OperationUpdate: func() error {
-			return ended(s.Records.UpdateWorkOrder(ctx, who, key, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Changed", Set: true}}))
-		},
-		models.OperationAssign: func() error { // naming who has the role requires the permission and has no effect
-			return ended(s.Records.AssignWorkOrder(ctx, who, key, id, s.IDs("polar"), nil))
-		},
-		models.OperationAnswer:           func() error { return ended(s.Records.AnswerWorkOrder(ctx, who, key, id, nil, records.SaveAnswers)) },
-		models.OperationComplete:         complete,
-		models.OperationCompleteToReview: complete,
-		models.OperationHold:             func() error { return ended(s.Records.HoldWorkOrder(ctx, who, key, id)) },
-		models.OperationResume:           func() error { return ended(s.Records.ResumeWorkOrder(ctx, who, key, id)) },
-		models.OperationCancel:           func() error { return ended(s.Records.CancelWorkOrder(ctx, who, key, id, nil)) },
-		models.OperationApprove: func() error {
-			return ended(s.Records.ReviewWorkOrder(ctx, who, key, id, records.Review{Approve: true}))
-		},
-		models.OperationSendBack: func() error {
-			return ended(s.Records.ReviewWorkOrder(ctx, who, key, id, records.Review{Comment: "Loose."}))
-		},
-		models.OperationReturn: func() error { return ended(s.Records.ReturnWorkOrder(ctx, who, key, id, "We have no one on site.")) },
-	}
-}
-
 // sentenceOf is an error's code, rule and sentence.
 func sentenceOf(err error) string {
 	if err == nil {
@@ -54,27 +26,24 @@ func TestThePageOffersWhatTheWritesAllow(t *testing.T) {
 		for _, who := range []string{"ann", "bob", "cat", "dan", "sol", "rita", "pia"} {
 			planned := func() string {
 				id := s.WorkOrderIn(status)
-				s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob", "crew", "polar"), nil))
+				servicetest.Must(t, assigns(s, "erp", id, []string{"bob", "crew", "polar"}, nil))
 				return id
 			}
 			kept := planned()
 			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(who), kept, 0)
-			if err != nil {
-				t.Fatalf("%s, %s: %v", status, who, err)
-			}
+			servicetest.Must(t, err)
 			for _, operation := range models.Operations {
 				id := kept
 				if detail.May(operation) {
 					id = planned()
 				}
-				servicetest.Expect(t, string(status)+" "+who+" "+string(operation), sentenceOf(detail.Forbidden[operation]), sentenceOf(operationWrites(s, s.As(who), id)[operation]()))
+				servicetest.Expect(t, string(status)+" "+who+" "+string(operation), sentenceOf(detail.Forbidden[operation]), sentenceOf(does(s, who, operation, id)))
 			}
 			for _, key := range []string{"bob", "cat"} {
 				if !detail.May(models.OperationAssign) {
 					continue
 				}
-				_, err := s.Records.UnassignWorkOrder(t.Context(), s.As(who), store.NoKey, kept, s.ID(key))
-				servicetest.Expect(t, string(status)+" "+who+" removes "+key, sentenceOf(detail.Kept[s.ID(key)]), sentenceOf(err))
+				servicetest.Expect(t, string(status)+" "+who+" removes "+key, sentenceOf(detail.Kept[s.ID(key)]), sentenceOf(removes(s, who, kept, key)))
 			}
 		}
 	}
@@ -89,23 +58,17 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	see := func(key string) records.WorkOrderDetail {
 		t.Helper()
 		detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(key), id, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		return detail
 	}
 	bob := see("bob")
-	_, err = s.Records.AnswerWorkOrder(ctx, s.As("bob"), store.NoKey, id, nil, records.CompleteWork)
 	for _, operation := range []models.Operation{models.OperationComplete, models.OperationCompleteToReview} {
-		servicetest.Expect(t, string(operation)+" without answers", sentenceOf(bob.Forbidden[operation]), sentenceOf(err))
+		servicetest.Expect(t, string(operation)+" without answers", sentenceOf(bob.Forbidden[operation]), sentenceOf(does(s, "bob", operation, id)))
 	}
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)
 	}
-	shown, err := s.Records.WorkOrder(ctx, s.As("bob"), id)
-	if err != nil || bob.ETag != store.ETag(shown) {
-		t.Errorf("the ETag is %s, that of GET %s, %v", bob.ETag, store.ETag(shown), err)
-	}
+	servicetest.Expect(t, "the ETag", bob.ETag, store.ETag(shownTo(s, "bob", id)))
 	servicetest.Expect(t, "the last worker", servicetest.Outcome(see("ann").Kept[s.ID("bob")]), "rule_violation last_worker")
 	s.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, s.Acme.OrganizationID)
 	for _, operation := range []models.Operation{models.OperationUpdate, models.OperationAssign, models.OperationHold, models.OperationCancel} {
@@ -136,7 +99,7 @@ func TestThePageIsForReaders(t *testing.T) {
 		}
 	}
 	// A worker without incoming work orders does not see whose it is.
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola"), nil))
+	servicetest.Must(t, assigns(s, "pia", id, []string{"ola"}, nil))
 	if detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("ola"), id, 0); err != nil || detail.Customer != "" {
 		t.Errorf("ola sees the customer %q, %v", detail.Customer, err)
 	}

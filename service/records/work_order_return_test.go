@@ -21,7 +21,7 @@ func returned(s *servicetest.Harness, by, id, reason string) string {
 func TestReturnToTheCustomer(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"polar"}, []string{"cat"})
-	s.MustWrite(s.Records.AssignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.IDs("ola", "stock"), nil))
+	servicetest.Must(t, assigns(s, "pia", id, []string{"ola", "stock"}, nil))
 	s.ClearEffects(id)
 	servicetest.Expect(t, "returned", returned(s, "pia", id, "We have no one on site."), "ok")
 	servicetest.Expect(t, "the roles", s.RolesOf(id), "ann | cat")
@@ -43,11 +43,7 @@ func TestReturnNeedsAWorker(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	s.Exec(`DELETE FROM assignments WHERE identity_id = $1`, s.ID("ann"))
 	id := s.NewWorkOrder([]string{"polar"}, nil)
-	_ = s.ExpectUnchanged(id, func() error {
-		_, err := s.Records.ReturnWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, "Busy")
-		servicetest.Expect(t, "without a manager", servicetest.Outcome(err), "rule_violation no_worker")
-		return err
-	})
+	expectOutcome(t, s, "without a manager", id, func() error { return does(s, "pia", models.OperationReturn, id) }, "rule_violation no_worker")
 	both := s.NewWorkOrder([]string{"polar", "erp"}, nil)
 	servicetest.Expect(t, "with another worker", returned(s, "pia", both, "Busy"), "ok")
 	servicetest.Expect(t, "who stays", s.RolesOf(both), "erp | ")
@@ -75,8 +71,7 @@ func TestWhoReturnsWhatAndWhen(t *testing.T) {
 	for name, reason := range map[string]string{"no reason": " ", "a long one": strings.Repeat("x", models.MaxReturnReason+1), "control characters": "a\x00b"} {
 		servicetest.Expect(t, name, returned(s, "pia", id, reason), "validation_failed")
 	}
-	_, err := s.Records.UnassignWorkOrder(t.Context(), s.As("pia"), store.NoKey, id, s.ID("polar"))
-	servicetest.Expect(t, "removing the company in the console", servicetest.Outcome(err), "permission_denied")
+	servicetest.Expect(t, "removing the company in the console", servicetest.Outcome(removes(s, "pia", id, "polar")), "permission_denied")
 	detail, err := s.Records.WorkOrderDetail(t.Context(), s.As("pia"), id, 0)
 	if err != nil || detail.Kept[s.ID("polar")] == nil || detail.Forbidden["return"] != nil {
 		t.Errorf("the page keeps %v and forbids %v: %v", detail.Kept, detail.Forbidden, err)

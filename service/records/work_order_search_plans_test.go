@@ -2,7 +2,6 @@ package records_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,11 +16,8 @@ import (
 // empty. Rare words are found without looking at others.
 func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 	f := servicetest.New(t)
-	const tables = `('work_orders', 'work_order_assignees', 'work_order_words', 'inventory_nodes', 'inventory_closure')`
-	for _, table := range []string{"work_orders", "work_order_assignees", "work_order_words", "inventory_nodes", "inventory_closure"} {
-		f.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
-	}
-	f.Exec(`VACUUM ANALYZE`)
+	tables := []string{"work_orders", "work_order_assignees", "work_order_words", "inventory_nodes", "inventory_closure"}
+	f.AnalyzeOnce(tables)
 	f.Exec(`UPDATE people SET admin = false`)
 	type bounded struct {
 		search records.WorkOrderSearch
@@ -42,8 +38,7 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, 20_000},
 	}
 	run := func(actor store.Actor, b bounded) error {
-		_, err := f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50)
-		return err
+		return servicetest.Err(f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50))
 	}
 	actors := map[string]store.Actor{}
 	for name, key := range map[string]string{"many nodes": "erp", "few nodes": "reader"} {
@@ -68,29 +63,20 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 		FROM generate_series(1, 40000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
 	f.WaitForOpenTransactions()
-	rows := func() int {
-		t.Helper()
-		f.FlushStatistics()
-		return servicetest.Value[int](f, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname IN `+tables+`)
-			+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname IN `+tables+`)`)
-	}
-	var report strings.Builder
 	for who, actor := range actors {
 		for name, b := range searches {
-			before := rows()
+			before := f.RowsRead(tables)
 			began := time.Now()
 			if err := run(actor, b); err != nil {
 				t.Errorf("%s, %s: %v", who, name, err)
 			}
-			n := rows() - before
+			n := f.RowsRead(tables) - before
 			t.Log(who, name, n, time.Since(began))
-			fmt.Fprintf(&report, "%s, %s: %d\n", who, name, n)
 			if n > b.most {
 				t.Errorf("%s, %s: %d rows or entries of indexes were read, want at most %d", who, name, n, b.most)
 			}
 		}
 	}
-	t.Log(report.String())
 }
 
 // A search that few match reports its progress, and comes to its end, without missing any.
@@ -99,18 +85,13 @@ func TestASearchGoesOn(t *testing.T) {
 	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, CASE WHEN n % 3 = 0 THEN $2 ELSE $3 END, 'Replace', CASE WHEN n % 9000 < 2 THEN 'high' ELSE 'none' END, 'open', $4, now(), now()
 		FROM generate_series(1, 36000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("fan1"), f.ID("erp"))
-	ann, err := f.Access.PersonActor(t.Context(), f.ID("ann"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ann := servicetest.Person(t, f, "ann")
 	search := records.WorkOrderSearch{Priority: models.PriorityHigh}
 	var numbers []int64
 	pages, stops := 0, 0
 	for after := ""; ; {
 		page, err := f.Records.SearchWorkOrders(t.Context(), ann, search, after, 50)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		for _, item := range page.Items {
 			numbers = append(numbers, item.Number)
 		}

@@ -254,9 +254,7 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 func wantQueued(t *testing.T, f *servicetest.Fixture, actor store.Actor) int {
 	t.Helper()
 	queue, err := f.Records.WorkOrderQueue(t.Context(), actor, "Asia/Tokyo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	shown := map[string]bool{}
 	for _, section := range queue.Sections {
 		found := searched(t, f, actor, section.Search, 100)
@@ -328,18 +326,13 @@ func TestWordsThatManyPlacesHave(t *testing.T) {
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, 'eqp_' || lpad(n::text, 26, '0'), CASE n WHEN 1500 THEN 'Leak' WHEN 1700 THEN 'Leak in the room' ELSE 'Replace' END, 'none', 'open', $2, now(), now()
 		FROM generate_series(1001, 3000) n`, f.Acme.OrganizationID, f.ID("erp"))
 	f.WaitForOpenTransactions()
-	ann, err := f.Access.PersonActor(t.Context(), f.ID("ann"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ann := servicetest.Person(t, f, "ann")
 	for text, want := range map[string]string{
 		"room 1234": "[2234 1234]", "roof mast r 1234": "[2234 1234]", "room leak": "[1700 1500]", "roof leak 1500": "[1500]", "leak": "[1700 1500]",
 		"room": "[1700]", "room nowhere": "[]",
 	} {
 		page, err := f.Records.SearchWorkOrders(t.Context(), ann, records.WorkOrderSearch{Text: text}, "", 50)
-		if err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
 		got := []string{}
 		for _, item := range page.Items {
 			got = append(got, strings.TrimLeft(item.ID, "wo_0"))

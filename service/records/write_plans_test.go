@@ -46,9 +46,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		if !create().Replayed {
 			t.Error("a repetition creates a work order")
 		}
-		if _, err := h.Records.WorkOrder(ctx, erp, id); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, servicetest.Err(h.Records.WorkOrder(ctx, erp, id)))
 		h.MustWrite(h.Records.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
 		h.MustWrite(h.Records.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
 		h.MustWrite(h.Records.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
@@ -57,16 +55,10 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		h.MustWrite(h.Records.AnswerWorkOrder(ctx, erp, keyed(), id, []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}}, records.SaveAnswers))
 		h.MustWrite(h.Records.CancelWorkOrder(ctx, erp, keyed(), id, nil))
 		result, err := h.Records.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := h.Records.Feedback(ctx, erp, result.RecordID); err != nil {
-			t.Fatal(err)
-		}
+		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.Err(h.Records.Feedback(ctx, erp, result.RecordID)))
 		for _, record := range []string{id, result.RecordID} {
-			if err := h.Records.AddComment(ctx, ann, store.NoKey, record, "x"); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, h.Records.AddComment(ctx, ann, store.NoKey, record, "x"))
 		}
 	}
 	read := func() map[string]int {

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"millwright/models"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -92,15 +93,11 @@ func TestStatementsOfAWrite(t *testing.T) {
 	config := h.Store.Pool.Config()
 	config.ConnConfig.Tracer = &sent
 	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, err)
 	t.Cleanup(pool.Close)
-	traced, err := store.New(pool, h.Store.Options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, ctx, erp := records.New(traced), t.Context(), h.As("erp")
+	h.Pool = pool
+	h.Service = h.NewInstance()
+	r, ctx, erp := h.Records, t.Context(), h.As("erp")
 	reason, form, calls := "not needed", h.ID("inspection"), 0
 	key := func() store.Key {
 		calls++
@@ -108,81 +105,59 @@ func TestStatementsOfAWrite(t *testing.T) {
 	}
 	order := func(workers, consultants []string) string {
 		t.Helper()
-		id := h.MustWrite(r.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{
+		return h.MustWrite(r.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{
 			InventoryID: h.ID("ahu1"), Title: "Replace filter", FormID: &form, Assignees: workers, Consultants: consultants,
 		})).ID
-		return id
 	}
-	written := func(write func() error, trips int, want string) {
+	// wrote fails the test unless the write, which was made since the last call, wrote what is wanted in two round trips.
+	wrote := func(want string, result store.WriteResult, err error) string {
 		t.Helper()
+		servicetest.Must(t, err)
+		if got := sent.written(t); got != want || sent.trips != 2 || result.RecordID == "" {
+			t.Errorf("it wrote\n%s in %d round trips, want in 2\n%s\nand returned %+v", got, sent.trips, want, result)
+		}
 		sent.reset()
-		if err := write(); err != nil {
-			t.Fatal(err)
-		}
-		if got := sent.written(t); got != want {
-			t.Errorf("it wrote\n%s, want\n%s", got, want)
-		}
-		if sent.trips != trips {
-			t.Errorf("it took %d round trips, want %d", sent.trips, trips)
-		}
+		return result.RecordID
 	}
-	record := func(result store.WriteResult, err error) error {
-		if err == nil && result.RecordID == "" {
-			err = fmt.Errorf("the result names no record: %v", result)
-		}
-		return err
-	}
-	id := order(h.IDs("erp", "ann"), h.IDs("cat"))
-	ann, cat := h.As("ann"), h.As("cat")
-	written(func() error {
-		return record(r.CreateWorkOrder(ctx, erp, key(), records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("ann")}))
-	}, 2, effects+"(positions) log stored_responses work_order_assignees work_order_words work_orders")
-	written(func() error {
-		return record(r.UpdateWorkOrder(ctx, erp, key(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both", Set: true}}))
-	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_words work_orders")
-	written(func() error {
-		return record(r.UpdateWorkOrder(ctx, erp, key(), id, records.WorkOrderPatch{}))
-	}, 2, "stored_responses")
-	written(func() error {
-		return record(r.AssignWorkOrder(ctx, erp, key(), id, h.IDs("bob"), nil))
-	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_assignees work_orders")
-	written(func() error {
-		return record(r.UnassignWorkOrder(ctx, erp, key(), id, h.ID("bob")))
-	}, 2, "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_assignees work_orders")
-	written(func() error {
-		return record(r.ReplaceWorkers(ctx, ann, store.NoKey, id, h.IDs("ann", "erp")))
-	}, 2, "")
-	written(func() error {
-		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{
-			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.SaveAnswers))
-	}, 2, changed+"answers log stored_responses work_orders")
-	written(func() error {
-		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours")}}, records.SaveAnswers))
-	}, 2, "(earlier positions) (positions) answers log stored_responses work_orders")
-	written(func() error { return record(r.HoldWorkOrder(ctx, ann, key(), id)) }, 2, changed+"log stored_responses work_orders")
-	written(func() error { return record(r.ResumeWorkOrder(ctx, ann, store.NoKey, id)) }, 2, changed+"log work_orders")
-	written(func() error {
-		return record(r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours"), Value: json.Number("8")}}, records.CompleteWork))
-	}, 2, changed+"answers log stored_responses work_orders")
-	written(func() error {
-		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, id, records.Review{Approve: true}))
-	}, 2, changed+"log work_order_assignees work_orders")
-	sentBack := order(h.IDs("erp"), h.IDs("cat"))
-	h.MustWrite(r.AnswerWorkOrder(ctx, erp, store.NoKey, sentBack, []records.GivenAnswer{
-		{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.CompleteWork))
-	written(func() error {
-		return record(r.ReviewWorkOrder(ctx, cat, store.NoKey, sentBack, records.Review{Comment: "Which filter?"}))
-	}, 2, changed+"log work_orders")
-	cancelled := order(h.IDs("erp"), nil)
-	written(func() error { return record(r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)) }, 2, changed+"log stored_responses work_order_assignees work_orders")
-	written(func() error {
-		return r.AddComment(ctx, ann, store.ForForm(h.ID("ann"), "comment", ""), id, "Since when?")
-	}, 2, "(notices) comments form_keys log")
-	given := ""
-	written(func() error {
-		result, err := r.CreateFeedback(ctx, erp, key(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
-		given = result.RecordID
-		return record(result, err)
-	}, 2, effects+"feedback log stored_responses")
-	written(func() error { return record(r.ResolveFeedback(ctx, ann, store.NoKey, given)) }, 2, effects+"feedback log")
+	answers := []records.GivenAnswer{{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}
+	id, ann, cat := order(h.IDs("erp", "ann"), h.IDs("cat")), h.As("ann"), h.As("cat")
+	sent.reset()
+	result, err := r.CreateWorkOrder(ctx, erp, key(), records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter", Assignees: h.IDs("ann")})
+	wrote(effects+"(positions) log stored_responses work_order_assignees work_order_words work_orders", result, err)
+	result, err = operate(h, erp, key(), models.OperationUpdate, id)
+	wrote("(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_words work_orders", result, err)
+	result, err = r.UpdateWorkOrder(ctx, erp, key(), id, records.WorkOrderPatch{})
+	wrote("stored_responses", result, err)
+	const assigned = "(earlier positions) (events and deliveries) (notices) (positions) log stored_responses work_order_assignees work_orders"
+	result, err = r.AssignWorkOrder(ctx, erp, key(), id, h.IDs("bob"), nil)
+	wrote(assigned, result, err)
+	result, err = r.UnassignWorkOrder(ctx, erp, key(), id, h.ID("bob"))
+	wrote(assigned, result, err)
+	result, err = r.ReplaceWorkers(ctx, ann, store.NoKey, id, h.IDs("ann", "erp"))
+	wrote("", result, err)
+	result, err = r.AnswerWorkOrder(ctx, erp, key(), id, answers, records.SaveAnswers)
+	wrote(changed+"answers log stored_responses work_orders", result, err)
+	result, err = r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours")}}, records.SaveAnswers)
+	wrote("(earlier positions) (positions) answers log stored_responses work_orders", result, err)
+	result, err = operate(h, ann, key(), models.OperationHold, id)
+	wrote(changed+"log stored_responses work_orders", result, err)
+	result, err = operate(h, ann, store.NoKey, models.OperationResume, id)
+	wrote(changed+"log work_orders", result, err)
+	result, err = r.AnswerWorkOrder(ctx, erp, key(), id, []records.GivenAnswer{{QuestionID: h.ID("q_hours"), Value: json.Number("8")}}, records.CompleteWork)
+	wrote(changed+"answers log stored_responses work_orders", result, err)
+	result, err = operate(h, cat, store.NoKey, models.OperationApprove, id)
+	wrote(changed+"log work_order_assignees work_orders", result, err)
+	back, cancelled := order(h.IDs("erp"), h.IDs("cat")), order(h.IDs("erp"), nil)
+	h.MustWrite(r.AnswerWorkOrder(ctx, erp, store.NoKey, back, answers, records.CompleteWork))
+	sent.reset()
+	result, err = operate(h, cat, store.NoKey, models.OperationSendBack, back)
+	wrote(changed+"log work_orders", result, err)
+	result, err = r.CancelWorkOrder(ctx, erp, key(), cancelled, &reason)
+	wrote(changed+"log stored_responses work_order_assignees work_orders", result, err)
+	err = r.AddComment(ctx, ann, store.ForForm(h.ID("ann"), "comment", ""), id, "Since when?")
+	wrote("(notices) comments form_keys log", store.WriteResult{RecordID: id}, err)
+	result, err = r.CreateFeedback(ctx, erp, key(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles"})
+	given := wrote(effects+"feedback log stored_responses", result, err)
+	result, err = r.ResolveFeedback(ctx, ann, store.NoKey, given)
+	wrote(effects+"feedback log", result, err)
 }

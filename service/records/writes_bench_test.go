@@ -58,8 +58,7 @@ func BenchmarkWrites(b *testing.B) {
 		}
 		measure("change", func(ctx context.Context, n int64, key store.Key) error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace the filter " + rand.Text(), Set: true}}
-			_, err := f.Records.UpdateWorkOrder(ctx, erp, key, writtenWorkOrder(n*7919%20_000), patch)
-			return err
+			return servicetest.Err(f.Records.UpdateWorkOrder(ctx, erp, key, writtenWorkOrder(n*7919%20_000), patch))
 		})
 		measure("creation", func(ctx context.Context, n int64, key store.Key) error {
 			_, err := f.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"syscall"
+	"testing"
 	"time"
 )
 
@@ -36,4 +37,23 @@ func Usage(f *Fixture) (u Resources) {
 type Resources struct {
 	Backends, Process time.Duration
 	WAL               int64
+}
+
+// BenchReads reports how long the reads take, and the CPU of the database's processes.
+func BenchReads(b *testing.B, f *Fixture, read func() error) {
+	b.Helper()
+	for range 10 { // makes plans
+		Must(b, read())
+	}
+	before := Usage(f)
+	var took []time.Duration
+	b.ResetTimer()
+	for range b.N {
+		started := time.Now()
+		Must(b, read())
+		took = append(took, time.Since(started))
+	}
+	_, p99 := Percentiles(took)
+	b.ReportMetric(p99, "p99-ms")
+	b.ReportMetric(float64((Usage(f).Backends-before.Backends).Microseconds())/float64(b.N), "backend-µs/op")
 }

@@ -225,6 +225,19 @@ func (s *Harness) ExpectUnchanged(id string, do func() error) error {
 	return err
 }
 
+// Must fails the test if one of the steps fails.
+func Must(t testing.TB, steps ...error) {
+	t.Helper()
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Err is the error of a call that returns something else, too.
+func Err[T any](_ T, err error) error { return err }
+
 // Outcome returns "ok", or the code and the rule of an error.
 func Outcome(err error) string {
 	if err == nil {

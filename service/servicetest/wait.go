@@ -53,6 +53,23 @@ func (f *Fixture) PagesRead(condition string) int {
 		FROM pg_statio_user_tables WHERE `+condition)
 }
 
+// RowsRead counts the rows of the tables and the entries of their indexes that were read so far.
+func (f *Fixture) RowsRead(tables []string) int {
+	f.t.Helper()
+	f.FlushStatistics()
+	return Value[int](f, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname = ANY ($1))
+		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname = ANY ($1))`, tables)
+}
+
+// AnalyzeOnce analyzes all tables, and has autovacuum not do so again with these.
+func (f *Fixture) AnalyzeOnce(tables []string) {
+	f.t.Helper()
+	for _, table := range tables {
+		f.Exec(`ALTER TABLE ` + table + ` SET (autovacuum_enabled = off)`)
+	}
+	f.Exec(`VACUUM ANALYZE`)
+}
+
 // WatermarkAt writes a watermark (lists.WriteWatermark) as if the database's clock showed the time: a
 // changed_since that is ten seconds later begins at what is committed from now on.
 func (f *Fixture) WatermarkAt(at time.Time) {
