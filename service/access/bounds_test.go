@@ -66,15 +66,11 @@ func isBounded(t *testing.T, f *servicetest.Harness, release func(), call func(c
 	noisy.run(t, running+waiting+more, call)
 	servicetest.Await(t, "two calls wait for the lock and some are rejected", func() bool { return servicetest.LockWaits(f.Fixture) == running && noisy.rejections() == more })
 	others()
-	if n := servicetest.LockWaits(f.Fixture); n != running {
-		t.Errorf("%d calls hold a connection, want %d", n, running)
-	}
+	servicetest.Expect(t, "calls that hold a connection", servicetest.LockWaits(f.Fixture), running)
 	noisy.end()
 	release()
 	noisy.all.Wait()
-	if n := noisy.rejections(); n != more {
-		t.Errorf("%d calls were rejected, want %d", n, more)
-	}
+	servicetest.Expect(t, "calls that were rejected", noisy.rejections(), more)
 }
 
 // Regardless of the number of records that an organization writes at once, it holds two connections, and one with
@@ -195,12 +191,8 @@ func TestCallersWithoutATokenAreBounded(t *testing.T) {
 	if _, err := f.Access.IssueToken(t.Context(), "cli_erp", "secret-of-the-erp-integration", nil); err != nil {
 		t.Errorf("a token request: %v", err)
 	}
-	if n := servicetest.LockWaits(f.Fixture); n != 1 {
-		t.Errorf("%d revocations hold a connection, want 1", n)
-	}
+	servicetest.Expect(t, "revocations that hold a connection", servicetest.LockWaits(f.Fixture), 1)
 	release()
 	noisy.all.Wait()
-	if n := noisy.rejections(); n != 0 {
-		t.Errorf("%d revocations were rejected", n)
-	}
+	servicetest.Expect(t, "revocations that were rejected", noisy.rejections(), 0)
 }

@@ -41,7 +41,5 @@ func TestCountsOfCallsAreKept(t *testing.T) {
 		})
 	}
 	callers.Wait()
-	if n := servicetest.Value[int](f, `SELECT sum(calls) FROM call_counts WHERE subject = $1`, f.ID("erp")); n != 2*calls {
-		t.Errorf("%d calls are counted, want %d", n, 2*calls)
-	}
+	servicetest.Expect(t, "calls that are counted", servicetest.Value[int](f, `SELECT sum(calls) FROM call_counts WHERE subject = $1`, f.ID("erp")), 2*calls)
 }

@@ -103,9 +103,7 @@ func TestStrangersDisplaceNoCounts(t *testing.T) {
 	servicetest.Must(t, err)
 	caller.End()
 	servicetest.Must(t, f.Access.ExchangeCounts(t.Context()))
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject = $1`, f.ID("erp")); n != 1 {
-		t.Errorf("%d counts of the integration are stored, want 1", n)
-	}
+	servicetest.Expect(t, "stored counts of the integration", servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject = $1`, f.ID("erp")), 1)
 }
 
 // A token that is no longer valid is told, also of an integration that is remembered as over its
@@ -202,9 +200,7 @@ func TestReadsLeaveConnectionsToWrites(t *testing.T) {
 	if _, err := f.Records.CreateFeedback(t.Context(), erp, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {
 		t.Errorf("a write: %v", err)
 	}
-	if n := servicetest.LockWaits(f.Fixture); n != running {
-		t.Errorf("%d reads hold a connection, want %d", n, running)
-	}
+	servicetest.Expect(t, "reads that hold a connection", servicetest.LockWaits(f.Fixture), running)
 	reads.end()
 	release()
 	reads.all.Wait()

@@ -63,9 +63,7 @@ func TestARecordIsReadWithItsCall(t *testing.T) {
 			if !bytes.Contains(body, []byte(test.record)) || !bytes.Contains(body, []byte("as it was")) {
 				t.Errorf("the record is %s, want %s as it was when the call was admitted", body, test.record)
 			}
-			if people := bytes.Contains(body, []byte("ann@acme.example.com")); people != test.people {
-				t.Errorf("people are shown: %t, want %t", people, test.people)
-			}
+			servicetest.Expect(t, "people are shown", bytes.Contains(body, []byte("ann@acme.example.com")), test.people)
 		})
 	}
 	f.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, f.ID("erp"))
@@ -144,9 +142,7 @@ func TestAnAdmissionThatHangs(t *testing.T) {
 		t.Errorf("another organization's call: %v", err)
 	}
 	caller.End()
-	if waiting := servicetest.LockWaits(f); waiting != running {
-		t.Errorf("%d calls hold a connection, want %d", waiting, running)
-	}
+	servicetest.Expect(t, "calls that hold a connection", servicetest.LockWaits(f), running)
 	giveUp()
 	for range n {
 		if err := <-hanging; err == nil {

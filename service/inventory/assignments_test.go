@@ -54,16 +54,12 @@ func TestAssignAndUnassign(t *testing.T) {
 				err = f.Inventory.Assign(t.Context(), actor, store.NoKey, f.ID(test.node), f.ID(test.identity), f.ID(test.definition))
 			}
 			servicetest.Must(t, err)
-			if left := servicetest.AssignmentsOf(f, test.node); left != test.left {
-				t.Errorf("the assignments are %q, want %q", left, test.left)
-			}
+			servicetest.Expect(t, "the assignments", servicetest.AssignmentsOf(f, test.node), test.left)
 			want := ""
 			if test.action != "" {
 				want = actor.Name + " " + actor.IdentityID + " " + test.action
 			}
-			if log := servicetest.LogOf(f, f.ID(test.node)); log != want {
-				t.Errorf("the log says %q, want %q", log, want)
-			}
+			servicetest.Expect(t, "the log", servicetest.LogOf(f, f.ID(test.node)), want)
 		})
 	}
 }
@@ -134,9 +130,7 @@ func TestAssigningIsRejected(t *testing.T) {
 			for _, field := range rejection.Fields {
 				pointers = append(pointers, field.Pointer)
 			}
-			if got := strings.Join(pointers, " "); got != test.pointers {
-				t.Errorf("the error names %q, want %q", got, test.pointers)
-			}
+			servicetest.Expect(t, "the fields of the error", strings.Join(pointers, " "), test.pointers)
 			want := test.code
 			if test.unassign != "" {
 				want = test.unassign
@@ -144,9 +138,7 @@ func TestAssigningIsRejected(t *testing.T) {
 			if err := f.Inventory.Unassign(ctx, test.actor, store.NoKey, node, identity); models.CodeOf(err) != want {
 				t.Errorf("Unassign returns %v, want %s", err, want)
 			}
-			if after := count(); after != before {
-				t.Errorf("it left %s\nbefore %s", after, before)
-			}
+			servicetest.Expect(t, "what it left", count(), before)
 		})
 	}
 }
@@ -167,9 +159,7 @@ func TestConcurrentAssignments(t *testing.T) {
 	servicetest.Must(t, gate.Commit(ctx))
 	servicetest.Must(t, <-done, <-done)
 	who := ann.Name + " " + ann.IdentityID + " "
-	if log := servicetest.LogOf(f, f.ID("annex")); log != who+"assignment.created\n"+who+"assignment.changed" {
-		t.Errorf("the log says %q", log)
-	}
+	servicetest.Expect(t, "the log", servicetest.LogOf(f, f.ID("annex")), who+"assignment.created\n"+who+"assignment.changed")
 }
 
 // An integration that is deleted while it is assigned ends up without permissions.
@@ -191,7 +181,5 @@ func TestDeletingAnIntegrationWhileItIsAssigned(t *testing.T) {
 	if err := <-assigned; err != nil && models.CodeOf(err) != models.CodeValidationFailed {
 		t.Error(err)
 	}
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM assignments WHERE identity_id = $1`, id); n != 0 {
-		t.Errorf("the deleted integration has %d assignments", n)
-	}
+	servicetest.Expect(t, "assignments of the deleted integration", servicetest.Value[int](f, `SELECT count(*) FROM assignments WHERE identity_id = $1`, id), 0)
 }

@@ -74,18 +74,14 @@ func TestNodesAreFoundByNameAndCode(t *testing.T) {
 	} {
 		found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, test.who), inventory.NodeSearch{Text: test.text, Grant: test.grant})
 		servicetest.Must(t, err)
-		if names := namesOf(found); names != test.want {
-			t.Errorf("%s finds %q by %q with %q, want %q", test.who, names, test.text, test.grant, test.want)
-		}
+		servicetest.Expect(t, fmt.Sprintf("%s by %q with %q", test.who, test.text, test.grant), namesOf(found), test.want)
 	}
 	found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "fan"})
 	if err != nil || len(found) != 1 {
 		t.Fatal(found, err)
 	}
 	want := fmt.Sprint([]models.PathNode{{ID: f.ID("hq"), Kind: "location", Name: "Headquarters"}, {ID: f.ID("hvac"), Kind: "system", Name: "HVAC"}, {ID: f.ID("ahu1"), Kind: "equipment", Name: "AHU 1"}})
-	if got := fmt.Sprint(found[0].Path); got != want {
-		t.Errorf("the path is %s, want %s", got, want)
-	}
+	servicetest.Expect(t, "the path", fmt.Sprint(found[0].Path), want)
 	if found, err = f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "bob"), inventory.NodeSearch{Text: "1", NotSubEquipment: true}); err != nil || namesOf(found) != "AHU 1" {
 		t.Errorf("without sub-equipment %q is found, error %v", namesOf(found), err)
 	}

@@ -41,9 +41,7 @@ func wantClosure(t *testing.T, f *servicetest.Fixture) {
 			UNION ALL SELECT u.node_id, n.parent_id::text, u.depth + 1 FROM up u JOIN inventory_nodes n ON n.id = u.ancestor_id WHERE n.parent_id IS NOT NULL),
 		stored AS (SELECT node_id::text, ancestor_id::text, depth FROM inventory_closure)
 		SELECT (SELECT count(*) FROM (TABLE up EXCEPT TABLE stored) x) + (SELECT count(*) FROM (TABLE stored EXCEPT TABLE up) x)`
-	if n := servicetest.Value[int](f, wrong); n != 0 {
-		t.Errorf("%d rows of the closure are wrong", n)
-	}
+	servicetest.Expect(t, "wrong rows of the closure", servicetest.Value[int](f, wrong), 0)
 }
 
 // Managers of a node create and change what is below it, administrators all nodes.
@@ -234,9 +232,7 @@ func TestMovesKeepPathsAndRights(t *testing.T) {
 	servicetest.Expect(t, "bob after", sees("bob"), "")
 	servicetest.Expect(t, "eve after", sees("eve"), "Fan 1")
 	wantClosure(t, f)
-	if n := servicetest.Value[int](f, `SELECT count(*) FROM moved_nodes WHERE node_id = $1`, f.ID("hvac")); n != 1 {
-		t.Errorf("housekeeping knows of %d moves", n)
-	}
+	servicetest.Expect(t, "moves that housekeeping knows of", servicetest.Value[int](f, `SELECT count(*) FROM moved_nodes WHERE node_id = $1`, f.ID("hvac")), 1)
 	for _, test := range []struct{ node, to, want string }{
 		{"hq", f.ID("roof"), "/node value"}, {"roof", f.ID("roof"), "/node value"}, {"ahu1", f.ID("hq"), ""}, {"ahu1", f.ID("roof"), ""},
 		{"ahu1", f.ID("fan1"), "/node kind"}, {"hvac", "", "/node kind"}, {"hvac", f.ID("depot"), "/node unknown"}, {"hvac", "nowhere", "/node unknown"}, {"roof", "", ""},

@@ -67,9 +67,7 @@ func TestLevelsOfTheInventory(t *testing.T) {
 		{"zed", "", ""}, {"zed", "hq", "not_found"},
 		{"pia", "", "Depot"}, {"pia", "ahu1", "not_found"}, {"pia", "hq", "not_found"}, {"ann", "depot", "not_found"},
 	} {
-		if got := levelOf(t, f, test.who, test.parent); got != test.want {
-			t.Errorf("%s sees below %q: %s, want %s", test.who, test.parent, got, test.want)
-		}
+		servicetest.Expect(t, test.who+" below "+test.parent, levelOf(t, f, test.who, test.parent), test.want)
 	}
 	if found, _ := f.Inventory.Level(t.Context(), servicetest.Person(t, f, "cat"), inventory.NodeLevel{}); len(found) != 2 || len(found[0].Path) != 2 || found[0].Path[1].Name != "HVAC" {
 		t.Errorf("the top of cat is %+v", found)
@@ -89,9 +87,7 @@ func TestNodesAreInNaturalOrder(t *testing.T) {
 		SELECT 'loc_0000000000000000000000000' || n, $1, $2, 'location', name, now(), now()
 		FROM unnest(ARRAY['Room 10', 'Zone 1', 'room 9', 'Room 2', 'Ätna', 'Room 2b', 'Room 100', 'Room 1.10', 'Room 1.9']) WITH ORDINALITY u (name, n)`, f.Acme.OrganizationID, f.ID("annex"))
 	const want = "Ätna, Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100, Zone 1"
-	if got := levelOf(t, f, "ann", "annex"); got != want {
-		t.Errorf("the level is %s", got)
-	}
+	servicetest.Expect(t, "the level", levelOf(t, f, "ann", "annex"), want)
 	var names []string
 	creatable, err := f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), "")
 	for _, n := range creatable.Nodes {
@@ -143,9 +139,7 @@ func TestANodeOfAPerson(t *testing.T) {
 		if err != nil {
 			got = string(models.CodeOf(err))
 		}
-		if got != test.want {
-			t.Errorf("%s sees of %s: %s, want %s", test.who, test.node, got, test.want)
-		}
+		servicetest.Expect(t, test.who+" of "+test.node, got, test.want)
 	}
 	if _, err := f.Inventory.NodeForPerson(t.Context(), servicetest.Person(t, f, "ann"), "x"); models.CodeOf(err) != models.CodeNotFound {
 		t.Errorf("no id: %v", err)
@@ -198,9 +192,7 @@ func TestRecordsOfANode(t *testing.T) {
 		for _, i := range given {
 			subjects = append(subjects, i.Subject)
 		}
-		if got := strings.Join(titles, ", ") + " / " + strings.Join(subjects, ", "); got != test.want {
-			t.Errorf("%s sees at %s: %s, want %s", test.who, test.node, got, test.want)
-		}
+		servicetest.Expect(t, test.who+" at "+test.node, strings.Join(titles, ", ")+" / "+strings.Join(subjects, ", "), test.want)
 	}
 }
 

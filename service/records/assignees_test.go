@@ -55,9 +55,7 @@ func TestAssigneesOfANode(t *testing.T) {
 		{"bob", "mast", "Eve Hill=Reading, " + above(" Headquarters")}, // the roof's assignments end at the roof
 		{"eve", "mast", "Eve Hill=Reading, " + above(" (Headquarters)")},
 	} {
-		if got := assigneesOf(t, f, test.who, test.node); got != test.want {
-			t.Errorf("%s sees at %s: %s, want %s", test.who, test.node, got, test.want)
-		}
+		servicetest.Expect(t, test.who+" at "+test.node, assigneesOf(t, f, test.who, test.node), test.want)
 	}
 }
 
@@ -125,9 +123,7 @@ func TestAStaleFormOfAnAssignment(t *testing.T) {
 			t.Errorf("%s is not stale", key)
 		}
 	}
-	if got := servicetest.AssignmentsOf(f, "roof"); got != "roofer=here_only" {
-		t.Errorf("the assignments are %s", got)
-	}
+	servicetest.Expect(t, "the assignments", servicetest.AssignmentsOf(f, "roof"), "roofer=here_only")
 }
 
 // What taking an assignment away does is said before.
@@ -162,8 +158,6 @@ func TestEffectsOfAnAssignment(t *testing.T) {
 		if err != nil {
 			got = string(models.CodeOf(err))
 		}
-		if got != test.want {
-			t.Errorf("%s: %s, want %s", test.by, got, test.want)
-		}
+		servicetest.Expect(t, test.by, got, test.want)
 	}
 }

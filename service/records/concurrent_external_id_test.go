@@ -68,8 +68,6 @@ func TestExternalIDsThatCollide(t *testing.T) {
 	for what, sql := range map[string]string{
 		"records": `SELECT count(*) FROM feedback`, "history": `SELECT count(*) FROM history`, "dirty records": `SELECT count(*) FROM dirty_records WHERE record_id LIKE 'iss%'`,
 	} {
-		if n := servicetest.Value[int](f.Fixture, sql); n != len(created) {
-			t.Errorf("%d %s are left, want %d", n, what, len(created))
-		}
+		servicetest.Expect(t, what+" left", servicetest.Value[int](f.Fixture, sql), len(created))
 	}
 }

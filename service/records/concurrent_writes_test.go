@@ -71,18 +71,14 @@ func TestConcurrentWrites(t *testing.T) {
 			"dirty records":    `SELECT count(*) FROM dirty_records WHERE record_id = $1 AND $2 <> ''`,
 			"stored responses": `SELECT count(*) FROM stored_responses WHERE record_id = $1 AND convert_from(body, 'UTF8') LIKE '%' || $2 || '%'`,
 		} {
-			if n := servicetest.Value[int](f.Fixture, sql, got.ID, got.Title); n != 1 {
-				t.Errorf("creation %d left %d %s, want 1", i, n, what)
-			}
+			servicetest.Expect(t, fmt.Sprint(what, " of creation ", i), servicetest.Value[int](f.Fixture, sql, got.ID, got.Title), 1)
 		}
 		delivered := `SELECT string_agg(d.webhook_id, ' ' ORDER BY d.webhook_id) FROM all_deliveries d JOIN events e ON e.id = d.event_id
 			WHERE e.record_id = $1 AND d.record_id = $1 AND e.type = 'work_order.created'`
 		if got, alone := servicetest.Value[string](f.Fixture, delivered, got.ID), servicetest.Value[string](f.Fixture, delivered, id); got != alone {
 			t.Errorf("creation %d goes to %s, one that ran alone to %s", i, got, alone)
 		}
-		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM notices WHERE record_id = $1`, got.ID); n != 2 {
-			t.Errorf("creation %d notified %d people, want ann and cat", i, n)
-		}
+		servicetest.Expect(t, fmt.Sprint("people, ann and cat, notified of creation ", i), servicetest.Value[int](f.Fixture, `SELECT count(*) FROM notices WHERE record_id = $1`, got.ID), 2)
 	}
 	if len(numbers) != 7 {
 		t.Errorf("the creations have the numbers %v, want seven", numbers)
@@ -156,9 +152,7 @@ func TestOneOfConcurrentWritesFails(t *testing.T) {
 			if errs[0] != nil || errs[2] != nil || models.CodeOf(errs[1]) != test.code {
 				t.Errorf("the errors are %v, want only the second write rejected, with %s", errs, test.code)
 			}
-			if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`) - before; n != 2 {
-				t.Errorf("%d changes were committed, want 2", n)
-			}
+			servicetest.Expect(t, "committed changes", servicetest.Value[int](f.Fixture, `SELECT count(*) FROM history`)-before, 2)
 			servicetest.Await(t, "no connection is in use", func() bool { return f.Store.Pool.Stat().AcquiredConns() == 0 })
 			servicetest.Must(t, does(f, "erp", models.OperationUpdate, id)) // the next change of the work order
 		})
@@ -183,9 +177,7 @@ func TestAWriteWaitsForALock(t *testing.T) {
 	servicetest.AwaitLocks(t, f.Fixture, 1)
 	servicetest.Must(t, change(free, "Free"), other.Commit(t.Context()))
 	servicetest.Must(t, <-waited)
-	if replaced := servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held); replaced != "Held" {
-		t.Errorf("the change that waited replaced the title %q, want Held: what the other transaction committed", replaced)
-	}
+	servicetest.Expect(t, "the title that the change that waited replaced", servicetest.Value[string](f.Fixture, `SELECT changes -> 'title' ->> 'from' FROM history WHERE record_id = $1 AND action = 'work_order.updated'`, held), "Held")
 	if ordered := servicetest.Value[bool](f.Fixture, `SELECT changed_at > created_at + interval '1 hour' FROM work_orders WHERE id = $1`, held); !ordered {
 		t.Error("the change that waited is not later than the one before")
 	}
@@ -210,9 +202,7 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	if err := <-second; !errors.Is(err, context.Canceled) {
 		t.Errorf("the error is %v, want context.Canceled", err)
 	}
-	if n := storetest.WritesWaiting(f.Store); n != 0 {
-		t.Errorf("%d writes still wait", n)
-	}
+	servicetest.Expect(t, "writes that still wait", storetest.WritesWaiting(f.Store), 0)
 	servicetest.Must(t, other.Rollback(t.Context()))
 	servicetest.Must(t, <-first)
 }
@@ -227,9 +217,7 @@ func TestConcurrentWritesToManyAddresses(t *testing.T) {
 		FROM assignments a, integrations i WHERE a.identity_id = $1 AND i.id LIKE 'idn\_0000%'`, f.ID("erp"))
 	f.As("erp") // loaded before the writes run at the same time
 	servicetest.Must(t, together(slices.Repeat([]func() error{func() error { return creates(f, "erp") }}, writes)...)...)
-	if n := servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT (event_id, webhook_id)) FROM all_deliveries WHERE webhook_id LIKE 'whk\_0000%'`); n != writes*addresses {
-		t.Errorf("%d deliveries were inserted, want %d", n, writes*addresses)
-	}
+	servicetest.Expect(t, "deliveries", servicetest.Value[int](f.Fixture, `SELECT count(DISTINCT (event_id, webhook_id)) FROM all_deliveries WHERE webhook_id LIKE 'whk\_0000%'`), writes*addresses)
 }
 
 // A replacement that runs again after a deadlock follows the role that the person has by then.

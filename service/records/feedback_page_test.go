@@ -294,9 +294,7 @@ func feedbackOfACreatorReadsLittle(t *testing.T, nodes int) {
 		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("bob"), s.ID("erp"))
 	s.WaitForOpenTransactions()
 	before := s.RowsRead(tables)
-	if n := list(); n != 20 {
-		t.Errorf("%d are found", n)
-	}
+	servicetest.Expect(t, "found", list(), 20)
 	if n := s.RowsRead(tables) - before; n > 100 {
 		t.Errorf("%d rows or entries of indexes were read for a page of 20", n)
 	}

@@ -70,5 +70,5 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 		t.Fatalf("a stale form: %v %+v", err, stale)
 	}
 	servicetest.Expect(t, "the history", s.LastChange(id), `sol work_order.updated: title "Replace filter">"By Sol"`)
-	servicetest.Must(t, save()) // Sol changes nothing more
+	servicetest.Must(t, save()) // the title is already By Sol
 }

@@ -297,7 +297,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 		t.Helper()
 		servicetest.Expect(t, who+" of "+id, servicetest.Outcome(servicetest.Err(s.Records.History(t.Context(), s.As(who), id))), want)
 		_, err := s.Records.HistoryPage(t.Context(), s.As(who), id, 0, 0)
-		servicetest.Expect(t, who+" of the page of "+id, servicetest.Outcome(err), want)
+		servicetest.Expect(t, who+" reads a page about "+id, servicetest.Outcome(err), want)
 	}
 	for _, test := range []struct{ who, order, feedback string }{
 		{"erp", "ok", "ok"}, {"ann", "ok", "ok"}, {"rita", "ok", "not_found"}, {"bob", "ok", "not_found"},

@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -85,9 +86,7 @@ func TestTomorrowsSlotIsEmptied(t *testing.T) {
 		servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
 		want := [3]int{1, 1, 1}
 		want[tomorrow] -= step.emptied
-		if got := rowsBySlot(f); got != want {
-			t.Errorf("at %s the slots have %v responses, want %v", step.at, got, want)
-		}
+		servicetest.Expect(t, fmt.Sprint("responses of the slots at ", step.at), rowsBySlot(f), want)
 	}
 }
 

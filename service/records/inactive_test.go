@@ -245,9 +245,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		way.off()
 		expect("an integration that is "+way.name, person, team, held, integration)
 		servicetest.Remove(t, s.Service, 2, 0)
-		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, integration); n != 1 {
-			t.Errorf("the work of an integration that is %s is not looked at again", way.name)
-		}
+		servicetest.Expect(t, "work to look at again, of an integration that is "+way.name, servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, integration), 1)
 		s.ClearEffects(integration)
 		since := loaded(s, integration).NoOneCanSince
 		if since == nil {

@@ -78,7 +78,7 @@ func resolves(s *servicetest.Harness, who, id string) error {
 	return servicetest.Err(s.Records.ResolveFeedback(s.T.Context(), s.As(who), store.NoKey, id))
 }
 
-// expectOutcome compares what a write results in. Unless it succeeds, it must change nothing.
+// expectOutcome compares what a write results in. If it fails, the record must be as before.
 func expectOutcome(t *testing.T, s *servicetest.Harness, what, id string, write func() error, want string) {
 	t.Helper()
 	if want == ok {

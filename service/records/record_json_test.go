@@ -24,7 +24,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 	f.Exec(`UPDATE identities SET name = name || $1`, odd)
 	f.Exec(`UPDATE questions SET label = label || $1`, odd)
 	f.Exec(`UPDATE permission_definitions SET grants = grants || '{feedback.create,feedback.read}' WHERE 'work_orders.create' = ANY (grants)`)
-	erp := f.Actor("erp")
+	erp, cat := f.Actor("erp"), servicetest.Person(t, f, "cat")
 	text, form, at := odd, f.ID("inspection"), models.TimeOf(servicetest.Start)
 	for _, erp.ShowPeople = range []bool{false, true} {
 		for name, in := range map[string]records.NewWorkOrder{
@@ -46,7 +46,7 @@ func TestRecordsAreEncodedLikeTheirModels(t *testing.T) {
 				if name == "most" {
 					_, err = f.Records.CancelWorkOrder(ctx, erp, store.NoKey, made.RecordID, &text)
 				} else {
-					_, err = f.Records.AnswerWorkOrder(ctx, servicetest.Person(t, f, "cat"), store.NoKey, made.RecordID, nil, records.CompleteWork)
+					_, err = f.Records.AnswerWorkOrder(ctx, cat, store.NoKey, made.RecordID, nil, records.CompleteWork)
 				}
 				servicetest.Must(t, err)
 				closed, err := f.Records.WorkOrder(ctx, erp, made.RecordID)

@@ -86,9 +86,7 @@ func TestWritesThatConcernTheWorkflowMarkAndWake(t *testing.T) {
 				t.Errorf("woken: %v, want %v", woken, tt.dirty)
 			}
 			notified := servicetest.Value[bool](s.Fixture, `SELECT EXISTS (SELECT FROM notices)`)
-			if mailed := slices.Contains(wakes, store.WakeTarget{Kind: store.TargetMail, ID: s.Acme.OrganizationID}); mailed != notified {
-				t.Errorf("people are notified: %v, but their mail's workflow is woken: %v", notified, mailed)
-			}
+			servicetest.Expect(t, "the workflow of mail is woken, as people are notified", slices.Contains(wakes, store.WakeTarget{Kind: store.TargetMail, ID: s.Acme.OrganizationID}), notified)
 		})
 	}
 	t.Run("a creation, but not its retry", func(t *testing.T) {

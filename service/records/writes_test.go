@@ -82,9 +82,7 @@ func TestNoNumberIsUsedTwiceAfterACrash(t *testing.T) {
 	}
 	h.Exec(`SELECT setval(('work_order_numbers.' || quote_ident($1))::regclass, $2)`, h.Acme.OrganizationID, before)
 	for want := before + 1; want <= before+3; want++ {
-		if number := h.MustWrite(create(nil)).Number; number != want {
-			t.Errorf("the number is %d, want %d", number, want)
-		}
+		servicetest.Expect(t, "the number", h.MustWrite(create(nil)).Number, want)
 	}
 }
 
@@ -96,9 +94,7 @@ func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 		return h.MustWrite(h.Records.CreateWorkOrder(t.Context(), h.As("erp"), call, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"})).Number
 	}
 	before := create("key")
-	if repeated := create("key"); repeated != before {
-		t.Errorf("a repeated call has the number %d, want %d", repeated, before)
-	}
+	servicetest.Expect(t, "the number of a repeated call", create("key"), before)
 	for _, actor := range []string{"reader", "outsider"} {
 		if creates(h, actor) == nil {
 			t.Errorf("%s creates a work order", actor)
@@ -119,7 +115,5 @@ func TestARejectedWorkOrderTakesNoNumber(t *testing.T) {
 			t.Errorf("a work order with %s is created", name)
 		}
 	}
-	if after := create("another"); after != before+1 {
-		t.Errorf("the next number is %d, want %d", after, before+1)
-	}
+	servicetest.Expect(t, "the next number", create("another"), before+1)
 }
