@@ -41,9 +41,7 @@ const (
 func AsServiceRole(t testing.TB, database string) string {
 	t.Helper()
 	u, err := url.Parse(database)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	u.User = url.UserPassword(serviceRole, servicePassword)
 	return u.String()
 }
@@ -72,13 +70,9 @@ func NewInLocale(t testing.TB, locale string) *Fixture {
 	}
 	f := connect(t.Context(), t, database)
 	f.Service = f.NewInstance()
-	if err := f.Store.MakePartitions(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, f.Store.MakePartitions(t.Context()))
 	made, err := f.importOrganizations(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	f.Acme, f.Polar = made.Acme, made.Polar
 	return f
 }
@@ -103,9 +97,7 @@ func create(t testing.TB, find func(ctx context.Context, admin *pgx.Conn, server
 		administration.pool, administration.err = pgxpool.New(context.WithoutCancel(ctx), os.Getenv("DATABASE_URL"))
 	})
 	pool, err := administration.pool, administration.err
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	admin, err := pool.Acquire(ctx)
 	if err != nil {
 		t.Fatalf("connect to the test database server: %v", err)

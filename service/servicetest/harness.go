@@ -49,9 +49,7 @@ people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
 teams: [{key: stock, name: Stock, members: [ola]}]
 `} {
 		imported, err := s.Imports.Run(t.Context(), []byte(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		maps.Copy(into.IDs, imported.IDs)
 		maps.Copy(into.Integrations, imported.Integrations)
 	}
@@ -195,9 +193,7 @@ func (s *Harness) LogOf(id string) string {
 func (s *Harness) LastChange(id string) string {
 	s.T.Helper()
 	entries, err := s.Records.History(s.T.Context(), s.As("ann"), id)
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	Must(s.T, err)
 	e := entries[len(entries)-1]
 	said := s.WithKeys(e.ActorID) + " " + e.Action + ":"
 	for _, name := range slices.Sorted(maps.Keys(e.Changes)) {
@@ -263,9 +259,7 @@ func Expect[T comparable](t testing.TB, what string, got, want T) {
 func Connection(t *testing.T, url string) (conn *pgx.Conn, exec func(sql string, args ...any)) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	return conn, func(sql string, args ...any) {
 		t.Helper()

@@ -20,17 +20,13 @@ import (
 func RowsOf(t testing.TB, f *Fixture, sql string, args ...any) [][]byte {
 	t.Helper()
 	rows, err := f.Pool.Query(t.Context(), sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	defer rows.Close()
 	var all [][]byte
 	for rows.Next() {
 		all = append(all, slices.Clone(rows.RawValues()[0]))
 	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, rows.Err())
 	return all
 }
 
@@ -68,9 +64,7 @@ func (r RecordKind) Walk(t *testing.T, actor store.Actor, request lists.ListRequ
 	t.Helper()
 	for {
 		got, err := lists.DecodePage[json.RawMessage](r.List(t.Context(), actor, request))
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		for _, record := range got.Data {
 			ids, bodies = append(ids, Read[Identified](t, record).ID), append(bodies, string(record))
 		}

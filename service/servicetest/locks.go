@@ -52,9 +52,7 @@ func Hold(t *testing.T, f *Fixture, when string) (release func()) {
 func Begin(t *testing.T, f *Fixture) pgx.Tx {
 	t.Helper()
 	tx, err := f.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) })
 	return tx
 }

@@ -14,9 +14,7 @@ import (
 func Person(t testing.TB, f *Fixture, key string) store.Actor {
 	t.Helper()
 	actor, err := f.Access.PersonActor(t.Context(), f.ID(key))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return actor
 }
 
@@ -44,9 +42,7 @@ people:
   - {key: ivy, name: Ivy Marsh, email: ivy@acme.example.com, organization_definition: org_integrations}
   - {key: ray, name: Ray Banks, email: ray@acme.example.com, organization_definition: org_rest}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	f.Acme.IDs = imported.IDs
 }
 

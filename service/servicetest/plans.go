@@ -19,9 +19,7 @@ func Explain(t *testing.T, conn *pgx.Conn, name, arguments string) (plan string,
 	if err := conn.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE `+name+`(`+arguments+`)`, pgx.QueryExecModeSimpleProtocol).Scan(&raw); err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
-	if err := json.Unmarshal(raw, &plans); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, json.Unmarshal(raw, &plans))
 	var lines strings.Builder
 	plans[0].Plan.describe(&lines, "")
 	plans[0].Plan.Walk(func(n PlanNode) {

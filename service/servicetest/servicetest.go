@@ -152,9 +152,7 @@ func New(t testing.TB, adjust ...func(*store.Options)) *Fixture {
 	f.Acme, f.Polar = results.Acme, results.Polar
 	f.Service = f.NewInstance(adjust...)
 	if f.Store.Now().After(Start.Add(24 * time.Hour)) {
-		if err := f.Store.MakePartitions(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		Must(t, f.Store.MakePartitions(t.Context()))
 	}
 	return f
 }
@@ -243,13 +241,9 @@ func (f *Fixture) importOrganizations(ctx context.Context) (made importResults, 
 func (f *Fixture) NewInstance(adjust ...func(*store.Options)) *service.Service {
 	f.t.Helper()
 	tokens, err := store.NewTokenKeys(TokenKeys)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	vault, err := store.NewVault(SealingKeys)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	options := store.Options{
 		Tokens: tokens, Vault: vault, Waker: f.Wakes, Issuer: Issuer, Now: f.Clock.Now, DatabaseNow: f.Clock.Now,
 		Log: slog.New(slog.DiscardHandler), PasswordMemory: 64,
@@ -262,9 +256,7 @@ func (f *Fixture) NewInstance(adjust ...func(*store.Options)) *service.Service {
 		a(&options)
 	}
 	s, err := service.New(f.Pool, options)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	Must(f.t, err)
 	return s
 }
 
@@ -353,9 +345,7 @@ func Value[T any](f *Fixture, sql string, args ...any) T {
 func SealedWith(t testing.TB, keys string) func(*store.Options) {
 	t.Helper()
 	vault, err := store.NewVault(keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return func(o *store.Options) { o.Vault = vault }
 }
 
@@ -396,9 +386,7 @@ func (f *Fixture) MailedLinks() []people.LinkEmail {
 				links = append(links, link)
 				err = f.People.RecordLink(f.t.Context(), link, people.MailOutcome{Status: people.MailSent})
 			}
-			if err != nil {
-				f.t.Fatal(err)
-			}
+			Must(f.t, err)
 		}
 	}
 	return links

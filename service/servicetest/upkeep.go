@@ -20,8 +20,6 @@ const MoveNode = `UPDATE inventory_nodes SET parent_id = $1 WHERE id = $2`
 func Remove(t *testing.T, s *service.Service, batch, batches int) upkeep.RemovalResult {
 	t.Helper()
 	removed, err := s.Upkeep.RemoveExpired(t.Context(), batch, func() bool { batches--; return batches != 0 })
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return removed
 }

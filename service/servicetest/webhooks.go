@@ -15,9 +15,7 @@ import (
 func Create(t *testing.T, f *Fixture) string {
 	t.Helper()
 	answer, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return answer.RecordID
 }
 
@@ -89,9 +87,7 @@ func (f *Fixture) Holder(webhook string) webhooks.Lease {
 func Claim(t *testing.T, f *Fixture, webhook string) webhooks.Claim {
 	t.Helper()
 	claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return claimed
 }
 
@@ -102,9 +98,7 @@ func ClaimAll(t testing.TB, f *Fixture, webhook string) []webhooks.RenderedDeliv
 	var inFlight []string
 	for {
 		claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(webhook), webhooks.ClaimRequest{Limit: 1000, InFlight: inFlight})
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		if len(claimed.Deliveries) == 0 && !claimed.More {
 			return all
 		}
@@ -136,9 +130,7 @@ func (f *Fixture) AddressOf(webhook string) webhooks.Address {
 func Record(t *testing.T, f *Fixture, webhook string, attempts ...webhooks.Attempt) webhooks.RecordResult {
 	t.Helper()
 	recorded, err := f.Webhooks.RecordAttempts(t.Context(), f.AddressOf(webhook), attempts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return recorded
 }
 
@@ -206,9 +198,7 @@ func DispatchAll(t *testing.T, f *Fixture, hook string) []string {
 	var order []string
 	for {
 		claimed, err := f.Webhooks.Claim(t.Context(), f.Holder(hook), webhooks.ClaimRequest{Limit: 500})
-		if err != nil {
-			t.Fatal(err)
-		}
+		Must(t, err)
 		ids := []string{}
 		for _, d := range claimed.Deliveries {
 			ids = append(ids, d.DeliveryID)
