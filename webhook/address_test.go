@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -45,49 +46,43 @@ func mustReject(t *testing.T, err error) {
 }
 
 func TestCheckURLRejectsHostileIPs(t *testing.T) {
-	for _, tt := range hostileIPs {
-		t.Run(tt.name, func(t *testing.T) {
-			mustReject(t, CheckURL(t.Context(), literalURL(tt.ip), Rules{Resolver: noLookups{t}}))
+	for _, ip := range hostileIPs {
+		t.Run(ip, func(t *testing.T) {
+			mustReject(t, CheckURL(t.Context(), literalURL(ip), Rules{Resolver: noLookups{t}}))
 			// By a name that resolves to it alone, or to a public address first.
-			mustReject(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{tt.ip}}))
-			err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"93.184.215.14", tt.ip}})
+			mustReject(t, CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{ip}}))
+			err := CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"93.184.215.14", ip}})
 			mustReject(t, err)
-			if strings.Contains(err.Error(), netip.MustParseAddr(tt.ip).String()) {
+			if strings.Contains(err.Error(), netip.MustParseAddr(ip).String()) {
 				t.Errorf("the error about a name contains its IP address: %v", err)
 			}
 		})
 	}
 }
 
-func TestCheckURLRejectsHostileSpellings(t *testing.T) {
-	for _, tt := range hostileURLs {
-		t.Run(tt.name, func(t *testing.T) {
-			mustReject(t, CheckURL(t.Context(), tt.url, Rules{Resolver: noLookups{t}}))
+// An address is checked when it is saved, and its text again before each attempt.
+func TestHostileSpellingsAreRejected(t *testing.T) {
+	for _, address := range hostileURLs {
+		t.Run(address, func(t *testing.T) {
+			mustReject(t, CheckURL(t.Context(), address, Rules{Resolver: noLookups{t}}))
+			client := NewClient(Options{Resolver: noLookups{t}, Dial: noDials(t)})
+			_, err := client.Post(t.Context(), address, nil, nil)
+			mustFail(t, err, KindBlockedAddress)
 		})
 	}
 }
 
 func TestCheckURLAcceptsHarmless(t *testing.T) {
-	for _, tt := range harmlessURLs {
-		t.Run(tt.name, func(t *testing.T) {
-			if err := CheckURL(t.Context(), tt.url, Rules{}); err != nil {
-				t.Errorf("by spelling: %v", err)
+	for _, address := range harmlessURLs {
+		for _, resolver := range []Resolver{nil, resolvesTo{"93.184.215.14", "2606:4700::1"}} {
+			if err := CheckURL(t.Context(), address, Rules{Resolver: resolver}); err != nil {
+				t.Errorf("%s, resolved by %v: %v", address, resolver, err)
 			}
-			if err := CheckURL(t.Context(), tt.url, Rules{Resolver: resolvesTo{"93.184.215.14", "2606:4700::1"}}); err != nil {
-				t.Errorf("resolved: %v", err)
-			}
-		})
+		}
 	}
 }
 
 func TestCheckURLRules(t *testing.T) {
-	networks := func(addresses ...string) (prefixes []netip.Prefix) {
-		for _, text := range addresses {
-			prefixes = append(prefixes, netip.MustParsePrefix(text))
-		}
-		return prefixes
-	}
-	loopback := networks("127.0.0.0/8", "::1/128")
 	tests := []struct {
 		name  string
 		url   string
@@ -104,14 +99,14 @@ func TestCheckURLRules(t *testing.T) {
 		{"opened network, another is not", "https://10.0.0.1/", Rules{AllowNetworks: loopback}, false},
 		{"opened network, IPv6 form of another is not", "https://[::7f00:1]/", Rules{AllowNetworks: loopback}, false},
 		{"opened network, odd spelling is not", "https://0x7f.1/", Rules{AllowNetworks: loopback}, false},
-		{"opened network written as mapped", "https://127.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, true},
-		{"opened network written as mapped, another is not", "https://10.0.0.1/", Rules{AllowNetworks: networks("::ffff:127.0.0.0/104")}, false},
+		{"opened network written as mapped", "https://127.0.0.1/", Rules{AllowNetworks: prefixes("::ffff:127.0.0.0/104")}, true},
+		{"opened network written as mapped, another is not", "https://10.0.0.1/", Rules{AllowNetworks: prefixes("::ffff:127.0.0.0/104")}, false},
 		{"opened network, private names by spelling", "https://localhost:9999/", Rules{AllowNetworks: loopback}, true},
 		{"opened network, private name that resolves into it", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: resolvesTo{"127.0.0.1"}}, true},
 		{"opened network, private name that resolves elsewhere", "https://receiver/", Rules{AllowNetworks: loopback, Resolver: resolvesTo{"10.0.0.1"}}, false},
-		{"opened NAT64, public address", "https://[64:ff9b::8.8.8.8]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, true},
-		{"opened NAT64, private address inside", "https://[64:ff9b::10.0.0.1]/", Rules{AllowNetworks: networks("64:ff9b::/96")}, false},
-		{"opened NAT64, loopback inside", "https://hooks.example.com/", Rules{AllowNetworks: networks("64:ff9b::/96"), Resolver: resolvesTo{"64:ff9b::7f00:1"}}, false},
+		{"opened NAT64, public address", "https://[64:ff9b::8.8.8.8]/", Rules{AllowNetworks: prefixes("64:ff9b::/96")}, true},
+		{"opened NAT64, private address inside", "https://[64:ff9b::10.0.0.1]/", Rules{AllowNetworks: prefixes("64:ff9b::/96")}, false},
+		{"opened NAT64, loopback inside", "https://hooks.example.com/", Rules{AllowNetworks: prefixes("64:ff9b::/96"), Resolver: resolvesTo{"64:ff9b::7f00:1"}}, false},
 
 		{"own host", "https://app.example.com/x", Rules{OwnHosts: []string{"app.example.com"}}, false},
 		{"own host in capitals", "https://APP.example.com/", Rules{OwnHosts: []string{"app.Example.com"}}, false},
@@ -126,10 +121,10 @@ func TestCheckURLRules(t *testing.T) {
 		{"opened network, localhost in capitals", "https://LOCALHOST:9999/", Rules{AllowNetworks: loopback, Resolver: SystemResolver()}, true},
 		{"opened network, below localhost", "https://hooks.localhost/", Rules{AllowNetworks: loopback, Resolver: SystemResolver()}, true},
 		{"opened network and http, localhost", "http://localhost:9090/hooks", Rules{AllowHTTP: true, AllowNetworks: loopback, Resolver: SystemResolver()}, true},
-		{"opened IPv4 loopback, localhost", "https://localhost/", Rules{AllowNetworks: networks("127.0.0.0/8"), Resolver: SystemResolver()}, true},
-		{"opened IPv6 loopback, localhost", "https://localhost/", Rules{AllowNetworks: networks("::1/128"), Resolver: SystemResolver()}, true},
-		{"opened network, localhost is in another", "https://localhost/", Rules{AllowNetworks: networks("10.0.0.0/8"), Resolver: SystemResolver()}, false},
-		{"opened network, another name that is partly in it", "https://receiver/", Rules{AllowNetworks: networks("127.0.0.0/8"), Resolver: resolvesTo{"127.0.0.1", "::1"}}, false},
+		{"opened IPv4 loopback, localhost", "https://localhost/", Rules{AllowNetworks: prefixes("127.0.0.0/8"), Resolver: SystemResolver()}, true},
+		{"opened IPv6 loopback, localhost", "https://localhost/", Rules{AllowNetworks: prefixes("::1/128"), Resolver: SystemResolver()}, true},
+		{"opened network, localhost is in another", "https://localhost/", Rules{AllowNetworks: prefixes("10.0.0.0/8"), Resolver: SystemResolver()}, false},
+		{"opened network, another name that is partly in it", "https://receiver/", Rules{AllowNetworks: prefixes("127.0.0.0/8"), Resolver: resolvesTo{"127.0.0.1", "::1"}}, false},
 		{"own port of localhost", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: SystemResolver()}, false},
 		{"own IP by another name", "https://localhost:8080/", Rules{AllowNetworks: loopback, OwnHosts: []string{"127.0.0.1:8080"}, Resolver: resolvesTo{"127.0.0.1"}}, false},
 
@@ -186,13 +181,32 @@ func TestCheckURLSentences(t *testing.T) {
 			}
 		})
 	}
-	err := CheckURL(t.Context(), "https://localhost/", Rules{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Resolver: SystemResolver()})
-	if want := "localhost resolves to an IP address that is a loopback address. Webhooks are sent to public internet addresses only."; err == nil || err.Error() != want {
-		t.Errorf("for localhost: %v, want %q", err, want)
+}
+
+// The sentences about what a name resolves to, or does not.
+func TestCheckURLExplainsLookups(t *testing.T) {
+	for _, tt := range []struct {
+		host     string
+		resolver Resolver
+		want     string
+	}{
+		{"localhost", SystemResolver(), "localhost resolves to an IP address that is a loopback address. Webhooks are sent to public internet addresses only."},
+		{"hooks.example.com", resolvesTo{"10.0.0.1"}, "hooks.example.com resolves to an IP address that is in a private network. Webhooks are sent to public internet addresses only."},
+		{"hooks.example.com", lookupFails(&net.DNSError{IsNotFound: true, Server: "10.0.0.53"}), "The name hooks.example.com does not exist in DNS."},
+		{"hooks.example.com", lookupFails(&net.DNSError{IsTemporary: true, Server: "10.0.0.53"}), "The name hooks.example.com could not be looked up in DNS just now."},
+	} {
+		err := CheckURL(t.Context(), "https://"+tt.host+"/", Rules{AllowNetworks: prefixes("192.168.0.0/16"), Resolver: tt.resolver})
+		mustReject(t, err)
+		if err.Error() != tt.want {
+			t.Errorf("error %q, want %q", err, tt.want)
+		}
 	}
-	err = CheckURL(t.Context(), "https://hooks.example.com/", Rules{Resolver: resolvesTo{"10.0.0.1"}})
-	if want := "hooks.example.com resolves to an IP address that is in a private network. Webhooks are sent to public internet addresses only."; err.Error() != want {
-		t.Errorf("for a name: %q, want %q", err, want)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	err := CheckURL(ctx, "https://hooks.example.com/", Rules{Resolver: lookupFails(ctx.Err())})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("after the caller cancelled: %v", err)
 	}
 }
 
@@ -202,51 +216,29 @@ func (f lookupFunc) LookupNetIP(ctx context.Context, network, host string) ([]ne
 	return f(ctx, network, host)
 }
 
-func TestCheckURLExplainsFailedLookups(t *testing.T) {
-	failing := func(err error) Rules {
-		return Rules{Resolver: lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) { return nil, err })}
-	}
-	err := CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsNotFound: true, Server: "10.0.0.53"}))
-	mustReject(t, err)
-	if want := "The name hooks.example.com does not exist in DNS."; err.Error() != want {
-		t.Errorf("unknown name: %q, want %q", err, want)
-	}
-	err = CheckURL(t.Context(), "https://hooks.example.com/", failing(&net.DNSError{IsTemporary: true, Server: "10.0.0.53"}))
-	mustReject(t, err)
-	if want := "The name hooks.example.com could not be looked up in DNS just now."; err.Error() != want {
-		t.Errorf("failing server: %q, want %q", err, want)
-	}
-
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := CheckURL(ctx, "https://hooks.example.com/", failing(ctx.Err())); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the caller cancelled: %v", err)
-	}
+// lookupFails is a Resolver whose lookups end with the error.
+func lookupFails(err error) Resolver {
+	return lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) { return nil, err })
 }
 
 func TestGuardRejectsZonesAndTheZeroAddr(t *testing.T) {
-	open := newGuard([]netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")})
-	for name, ip := range map[string]netip.Addr{
-		"no address":       {},
-		"zone":             netip.MustParseAddr("fe80::1%eth0"),
-		"zone on public":   netip.MustParseAddr("2606:4700::1%eth0"),
-		"zone on loopback": netip.MustParseAddr("::1%lo"),
-	} {
-		if open.allows(ip) {
-			t.Errorf("%s: %v is allowed with every network open", name, ip)
+	open := newGuard(prefixes("0.0.0.0/0", "::/0"))
+	if open.allows(netip.Addr{}) {
+		t.Error("no address is allowed with every network open")
+	}
+	for _, ip := range []string{"fe80::1%eth0", "2606:4700::1%eth0", "::1%lo"} {
+		if open.allows(netip.MustParseAddr(ip)) {
+			t.Errorf("%s is allowed with every network open", ip)
 		}
 	}
 }
 
 func FuzzCheckURL(f *testing.F) {
-	for _, tt := range hostileURLs {
-		f.Add(tt.url)
+	for _, address := range slices.Concat(hostileURLs, harmlessURLs) {
+		f.Add(address)
 	}
-	for _, tt := range harmlessURLs {
-		f.Add(tt.url)
-	}
-	for _, tt := range hostileIPs {
-		f.Add(literalURL(tt.ip))
+	for _, ip := range hostileIPs {
+		f.Add(literalURL(ip))
 	}
 	guard := newGuard(nil)
 	f.Fuzz(func(t *testing.T, raw string) {

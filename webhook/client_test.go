@@ -127,18 +127,15 @@ func TestPostToLocalhost(t *testing.T) {
 		server.Listener = listener
 		server.Start()
 		_, port, _ := net.SplitHostPort(listener.Addr().String())
-		allow := []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 		for _, host := range []string{"localhost", "hooks.localhost"} {
 			url := "http://" + host + ":" + port + "/"
-			if err := CheckURL(t.Context(), url, Rules{AllowNetworks: allow, AllowHTTP: true, Resolver: SystemResolver()}); err != nil {
+			if err := CheckURL(t.Context(), url, Rules{AllowNetworks: loopback, AllowHTTP: true, Resolver: SystemResolver()}); err != nil {
 				t.Errorf("%s at %s is rejected: %v", url, listen, err)
 			}
-			client := NewClient(Options{AllowNetworks: allow, AllowHTTP: true})
-			response, err := client.Post(t.Context(), url, mustSigner(t, newSecret).Header("evt_01", "ping", pingTime, nil), nil)
+			response, err := newTestClient(t, Options{}).Post(t.Context(), url, nil, nil)
 			if err != nil || response.Status != http.StatusNoContent {
 				t.Errorf("%s at %s: %d, %v", url, listen, response.Status, err)
 			}
-			client.Close()
 		}
 		server.Close()
 	}
@@ -146,22 +143,17 @@ func TestPostToLocalhost(t *testing.T) {
 
 func TestPostFollowsNoRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			var requests atomic.Int32
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				requests.Add(1)
-				w.Header().Set("Location", "/elsewhere")
-				w.WriteHeader(status)
-			}))
-			defer server.Close()
-			response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
-			if err != nil || response.Status != status {
-				t.Errorf("status %d, error %v", response.Status, err)
-			}
-			if n := requests.Load(); n != 1 {
-				t.Errorf("%d requests", n)
-			}
-		})
+		var requests atomic.Int32
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			requests.Add(1)
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+		}))
+		response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
+		if n := requests.Load(); err != nil || response.Status != status || n != 1 {
+			t.Errorf("status %d, want %d, after %d requests: %v", response.Status, status, n, err)
+		}
+		server.Close()
 	}
 }
 
@@ -225,29 +217,18 @@ func TestPostDoesNotDecompressBodies(t *testing.T) {
 }
 
 func TestPostBoundsHeaders(t *testing.T) {
-	tests := []struct {
-		name  string
-		write func(w http.ResponseWriter)
-	}{
-		{"one large header", func(w http.ResponseWriter) {
-			w.Header().Set("X-Large", strings.Repeat("x", 64<<10))
-		}},
-		{"many headers", func(w http.ResponseWriter) {
-			for i := range 4096 {
-				w.Header().Set("X-"+strconv.Itoa(i), "many")
+	for _, header := range []struct{ count, size int }{{1, 64 << 10}, {4096, 4}} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			for i := range header.count {
+				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", header.size))
 			}
-		}},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { tt.write(w) }))
-			defer server.Close()
-			response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/?token=hunter2", nil, nil)
-			mustFail(t, err, KindBadResponse)
-			if response.Status != 0 || !response.RemoteIP.IsLoopback() {
-				t.Errorf("status %d from %v", response.Status, response.RemoteIP)
-			}
-		})
+		}))
+		response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/?token=hunter2", nil, nil)
+		mustFail(t, err, KindBadResponse)
+		if response.Status != 0 || !response.RemoteIP.IsLoopback() {
+			t.Errorf("status %d from %v", response.Status, response.RemoteIP)
+		}
+		server.Close()
 	}
 }
 
@@ -312,13 +293,8 @@ func TestPostReusesConnectionsOfABusyAddress(t *testing.T) {
 // A receiver may close an idle connection just as a delivery is sent on it. The
 // delivery must not count as failed.
 func TestPostRetriesIfAnIdleConnectionWasClosed(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
 	received := make(chan string, 4)
-	go serveRaw(listener, func(connection int, conn net.Conn) {
+	server := rawServer(t, func(connection int, conn net.Conn) {
 		// Each connection responds to one request and is closed after the next.
 		for request := range 2 {
 			r, body, err := readRequest(conn)
@@ -334,7 +310,7 @@ func TestPostRetriesIfAnIdleConnectionWasClosed(t *testing.T) {
 
 	client := newTestClient(t, Options{})
 	for _, id := range []string{"evt_01", "evt_02"} {
-		response, err := client.Post(t.Context(), "http://"+listener.Addr().String(), http.Header{HeaderEventID: {id}}, []byte("body of "+id))
+		response, err := client.Post(t.Context(), "http://"+server, http.Header{HeaderEventID: {id}}, []byte("body of "+id))
 		if err != nil || response.Status != http.StatusOK {
 			t.Errorf("%s: status %d, error %v", id, response.Status, err)
 		}
@@ -399,24 +375,19 @@ func TestPostClassifiesFailures(t *testing.T) {
 }
 
 func TestPostClassifiesLookupFailures(t *testing.T) {
-	tests := []struct {
-		name   string
-		err    error
-		detail string
+	const missing, failing = "The name hooks.example.com does not exist in DNS.", "The name hooks.example.com could not be looked up in DNS just now."
+	for _, tt := range []struct {
+		resolver Resolver
+		detail   string
 	}{
-		{"unknown name", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: true}, "The name hooks.example.com does not exist in DNS."},
-		{"DNS server fails", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTemporary: true}, "The name hooks.example.com could not be looked up in DNS just now."},
-		{"DNS server does not respond", &net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTimeout: true}, "The name hooks.example.com could not be looked up in DNS just now."},
-		{"no address", nil, "The name hooks.example.com does not exist in DNS."},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			resolver := lookupFunc(func(context.Context, string, string) ([]netip.Addr, error) { return nil, tt.err })
-			_, err := newTestClient(t, Options{Resolver: resolver}).Post(t.Context(), "https://hooks.example.com/", nil, nil)
-			if failed := mustFail(t, err, KindDNS); failed.Detail != tt.detail {
-				t.Errorf("detail %q, want %q", failed.Detail, tt.detail)
-			}
-		})
+		{lookupFails(&net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsNotFound: true}), missing},
+		{lookupFails(&net.DNSError{Name: "hooks.example.com", Server: "10.0.0.53:53", IsTimeout: true}), failing},
+		{resolvesTo{}, missing},
+	} {
+		_, err := newTestClient(t, Options{Resolver: tt.resolver}).Post(t.Context(), "https://hooks.example.com/", nil, nil)
+		if failed := mustFail(t, err, KindDNS); failed.Detail != tt.detail {
+			t.Errorf("detail %q, want %q", failed.Detail, tt.detail)
+		}
 	}
 }
 
@@ -489,19 +460,17 @@ func rawServer(t *testing.T, serve func(connection int, conn net.Conn)) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	go serveRaw(listener, serve)
-	return listener.Addr().String()
-}
-
-func serveRaw(listener net.Listener, serve func(connection int, conn net.Conn)) {
-	for i := 0; ; i++ {
-		conn, err := listener.Accept()
-		if err != nil {
-			return
+	go func() {
+		for i := 0; ; i++ {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				serve(i, conn)
+			}()
 		}
-		go func() {
-			defer conn.Close()
-			serve(i, conn)
-		}()
-	}
+	}()
+	return listener.Addr().String()
 }

@@ -29,6 +29,21 @@ func pipeTo(serve func(net.Conn)) func(context.Context, string, string) (net.Con
 	}
 }
 
+// dialing returns a client whose connections the function makes.
+func dialing(t *testing.T, dial func(context.Context, string, string) (net.Conn, error)) *Client {
+	client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: dial})
+	t.Cleanup(client.Close)
+	return client
+}
+
+// responding returns a client to which each request is answered by the function.
+func responding(t *testing.T, respond func(net.Conn)) *Client {
+	return dialing(t, pipeTo(func(conn net.Conn) {
+		readRequest(conn)
+		respond(conn)
+	}))
+}
+
 func readRequest(conn net.Conn) (*http.Request, string, error) {
 	r, err := http.ReadRequest(bufio.NewReader(conn))
 	if err != nil {
@@ -104,8 +119,7 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: tt.dial})
-				defer client.Close()
+				client := dialing(t, tt.dial)
 				start := time.Now()
 				response, err := client.Post(t.Context(), tt.scheme+"://hooks.example.com/", nil, []byte("{}"))
 				if took := time.Since(start); took != 10*time.Second || response.Latency != took {
@@ -153,15 +167,13 @@ func TestAttemptEndsAfterTenSeconds(t *testing.T) {
 
 func TestResponseJustWithinTheTimeLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
-			readRequest(conn)
+		client := responding(t, func(conn net.Conn) {
 			<-time.After(10*time.Second - 1)
 			io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n")
 			<-time.After(time.Second)
 			io.WriteString(conn, "ok")
 			waitForEnd(conn)
-		})})
-		defer client.Close()
+		})
 		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
 		if err != nil || response.Status != 200 || string(response.Body) != "ok" {
 			t.Errorf("status %d, body %q, error %v", response.Status, response.Body, err)
@@ -200,11 +212,7 @@ func TestHangingBodyIsCut(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
-					readRequest(conn)
-					tt.serve(conn)
-				})})
-				defer client.Close()
+				client := responding(t, tt.serve)
 				start := time.Now()
 				response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
 				if took := time.Since(start); took != 2*time.Second {
@@ -222,12 +230,10 @@ func TestHangingBodyIsCut(t *testing.T) {
 // After 101 the body is the connection, which no context ends.
 func TestBodyAfterSwitchingProtocolsIsNotRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"93.184.215.14"}, Dial: pipeTo(func(conn net.Conn) {
-			readRequest(conn)
+		client := responding(t, func(conn net.Conn) {
 			io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			waitForEnd(conn)
-		})})
-		defer client.Close()
+		})
 		start := time.Now()
 		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
 		if err != nil || response.Status != 101 || time.Since(start) != 0 {
@@ -236,39 +242,29 @@ func TestBodyAfterSwitchingProtocolsIsNotRead(t *testing.T) {
 	})
 }
 
-// An IP address that drops packets leaves time for the next one.
+// An IP address that drops packets leaves time for the next one. If that fails, the timeout is what people read.
 func TestSilentAddressLeavesTimeForTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		responding := pipeTo(func(conn net.Conn) {
-			readRequest(conn)
-			io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
-			waitForEnd(conn)
-		})
+	post := func(t *testing.T, next func(context.Context, string, string) (net.Conn, error)) (Response, error) {
 		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if strings.HasPrefix(address, "[") {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			return responding(ctx, network, address)
+			return next(ctx, network, address)
 		}})
 		defer client.Close()
-		response, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+		return client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		response, err := post(t, pipeTo(func(conn net.Conn) {
+			readRequest(conn)
+			io.WriteString(conn, "HTTP/1.1 204 No Content\r\n\r\n")
+			waitForEnd(conn)
+		}))
 		if err != nil || response.Status != 204 || response.Latency != (10*time.Second+dialGrace)/2 {
 			t.Errorf("status %d after %v, error %v", response.Status, response.Latency, err)
 		}
-	})
-}
-
-func TestSilentAddressAmongFailingOnes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client := NewClient(Options{AllowHTTP: true, Resolver: resolvesTo{"2606:4700::1", "1.1.1.1"}, Dial: func(ctx context.Context, _, address string) (net.Conn, error) {
-			if strings.HasPrefix(address, "[") {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			}
-			return nil, syscall.ECONNREFUSED
-		}})
-		_, err := client.Post(t.Context(), "http://hooks.example.com/", nil, nil)
+		_, err = post(t, func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED })
 		if failed := mustFail(t, err, KindTimeout); failed.Detail != "hooks.example.com did not respond in time." {
 			t.Errorf("detail %q", failed.Detail)
 		}

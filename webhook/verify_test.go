@@ -12,8 +12,6 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func signed(value string) http.Header {
@@ -98,49 +96,6 @@ func TestVerify(t *testing.T) {
 		header := signed(at + ",v1=" + hex.EncodeToString(mac.Sum(nil)))
 		if err := Verify(header, []byte(pingBody), "", pingTime); !errors.Is(err, ErrSecret) {
 			t.Errorf("error %v", err)
-		}
-	})
-}
-
-// A signed delivery verifies. After a change of any byte it does not.
-func TestSignThenVerifyProperty(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		key := rapid.SliceOfN(rapid.Byte(), 32, 32).Draw(t, "key")
-		secret, err := GenerateSecret(strings.NewReader(string(key)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		signer, err := NewSigner(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
-		body := rapid.SliceOf(rapid.Byte()).Draw(t, "body")
-		at := time.Unix(rapid.Int64Range(0, 99_999_999_999).Draw(t, "time"), 0)
-		now := at.Add(time.Duration(rapid.Int64Range(-int64(Tolerance), int64(Tolerance)).Draw(t, "age")))
-		header := signer.Header("evt_01", "ping", at, body)
-		if err := Verify(header, body, secret, now); err != nil {
-			t.Fatalf("a signed delivery does not verify: %v", err)
-		}
-
-		flip := byte(rapid.IntRange(1, 255).Draw(t, "flip"))
-		changed := func(text string) string {
-			b := []byte(text)
-			b[rapid.IntRange(0, len(b)-1).Draw(t, "position")] ^= flip
-			return string(b)
-		}
-		if err := Verify(signed(changed(header.Get(HeaderSignature))), body, secret, now); err == nil {
-			t.Error("a changed header verifies")
-		}
-		if err := Verify(header, body, changed(secret), now); err == nil {
-			t.Error("a changed secret verifies")
-		}
-		if len(body) > 0 {
-			if err := Verify(header, []byte(changed(string(body))), secret, now); !errors.Is(err, ErrMismatch) {
-				t.Errorf("a changed body: %v", err)
-			}
-		}
-		if err := Verify(header, append(body, 0), secret, now); !errors.Is(err, ErrMismatch) {
-			t.Errorf("a longer body: %v", err)
 		}
 	})
 }
