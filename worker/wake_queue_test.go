@@ -81,25 +81,6 @@ func TestQueueTakesTurnsBetweenOrganizations(t *testing.T) {
 	}
 }
 
-func TestNewOrganizationWaitsForOneWakeOfEachOther(t *testing.T) {
-	q := newWakeQueue(maxQueued)
-	for n := range 1000 {
-		for _, organization := range []string{"a", "b", "c"} {
-			q.add(wakesOf(fmt.Sprint(organization, n))[0])
-		}
-	}
-	q.next(always)
-	q.add(wakesOf("d1")[0])
-	for n := range 3 {
-		if w, _ := q.next(always); w.target.OrganizationID == "d" {
-			t.Errorf("wake %d is of %s", n, w.target.OrganizationID)
-		}
-	}
-	if w, _ := q.next(always); w.target.ID != "d1" {
-		t.Errorf("the wake is %s, want d1", w.target.ID)
-	}
-}
-
 // Wakes of other organizations, and urgent ones, pass those that are paced.
 func TestPacedWakesArePassedOver(t *testing.T) {
 	q := newWakeQueue(maxQueued)

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -14,40 +13,6 @@ import (
 
 	"millwright/service/store"
 )
-
-func TestWakesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
-		for n := range senders + maxQueued + 3 {
-			w.Wake(webhook(n))
-			if n < senders {
-				synctest.Wait()
-			}
-		}
-		w.Wake(webhook(maxQueued), webhook(maxQueued+1)) // already queued
-		synctest.Wait()
-		wantMetrics(t, "during an outage", gather(t, w), map[string]float64{
-			"wakes_total sent": 0, "wakes_total failed": 0, "wakes_total merged": 2, "wakes_total dropped": 3,
-			"wakes_queued": maxQueued,
-		})
-		close(open)
-		w.Stop(t.Context())
-		wantMetrics(t, "afterwards", gather(t, w), map[string]float64{
-			"wakes_total sent": senders + maxQueued, "wakes_total failed": 0, "wakes_queued": 0,
-		})
-	})
-}
-
-func TestFailedWakesAreCounted(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := NewWaker(t.Context(), &fakeTemporal{respond: func(context.Context) error { return errors.New("unavailable") }}, quiet)
-		w.Wake(webhook(1))
-		w.Stop(t.Context())
-		wantMetrics(t, "after it", gather(t, w), map[string]float64{"wakes_total sent": 0, "wakes_total failed": 1})
-	})
-}
 
 // tracedTemporal records the trace of each wake.
 type tracedTemporal struct {

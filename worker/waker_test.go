@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -100,6 +101,15 @@ func workOrder(n int) store.WakeTarget {
 	return store.WakeTarget{Kind: store.TargetWorkOrder, ID: fmt.Sprintf("wo_%d", n)}
 }
 
+// withWaker tests a waker on a simulated clock.
+func withWaker(t *testing.T, test func(t *testing.T, c *fakeTemporal, w *Waker)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		c := &fakeTemporal{}
+		test(t, c, NewWaker(t.Context(), c, quiet))
+	})
+}
+
 // occupy gives each sender a wake to block on.
 func occupy(w *Waker) {
 	for n := range senders {
@@ -126,9 +136,7 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &fakeTemporal{}
-				w := NewWaker(t.Context(), c, quiet)
+			withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 				w.Wake(tt.target)
 				w.Stop(t.Context())
 				if len(c.calls) != 1 {
@@ -167,38 +175,24 @@ var startAttributes = map[store.TargetKind]temporal.SearchAttributeKeyKeyword{
 	store.TargetFeedback:  workflows.AttributeRecordID,
 }
 
-func TestQueuedWakesOfOneWorkflowAreMerged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+func TestWakesOfOneWorkflowAreMerged(t *testing.T) {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
+		c.respond = open.wait
+		w.Wake(webhook(0))
+		synctest.Wait()
 		occupy(w)
+		w.Wake(webhook(0)) // it is being sent: the workflow may have loaded already
 		for range 1000 {
 			w.Wake(webhook(1), webhook(2), webhook(1))
 		}
 		w.Wake(store.WakeTarget{Kind: store.TargetDelivery, ID: "whk_1"}) // a different workflow with the same id
 		close(open)
 		w.Stop(t.Context())
-		for _, id := range []string{"webhook-address/whk_1", "webhook-address/whk_2", "delivery/whk_1"} {
-			if n := c.count(id); n != 1 {
-				t.Errorf("%s was woken %d times, want once", id, n)
+		for id, want := range map[string]int{"webhook-address/whk_0": 2, "webhook-address/whk_1": 1, "webhook-address/whk_2": 1, "delivery/whk_1": 1} {
+			if n := c.count(id); n != want {
+				t.Errorf("%s was woken %d times, want %d", id, n, want)
 			}
-		}
-	})
-}
-
-func TestWakeDuringAWakeIsSentToo(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
-		w.Wake(webhook(1))
-		synctest.Wait() // it is being sent: the workflow may have loaded already
-		w.Wake(webhook(1))
-		close(open)
-		w.Stop(t.Context())
-		if n := c.count("webhook-address/whk_1"); n != 2 {
-			t.Errorf("it was woken %d times, want twice", n)
 		}
 	})
 }
@@ -215,9 +209,7 @@ func TestBurstOfNewWorkOrdersIsPaced(t *testing.T) {
 		"addresses":     {webhook, 500, 500},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &fakeTemporal{}
-				w := NewWaker(t.Context(), c, quiet)
+			withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 				wakes := make([]store.WakeTarget, test.many)
 				for n := range wakes {
 					wakes[n] = test.wake(n)
@@ -243,16 +235,14 @@ func TestBurstOfNewWorkOrdersIsPaced(t *testing.T) {
 
 // Wakes that hang hold up none that is paced: another sender goes on.
 func TestPacedWakesGoOnWhileOneHangs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		var sent atomic.Int32
-		c := &fakeTemporal{}
 		c.respond = func(ctx context.Context) error {
 			if sent.Add(1) == 1 {
 				<-ctx.Done()
 			}
 			return nil
 		}
-		w := NewWaker(t.Context(), c, quiet)
 		for n := range 500 {
 			w.Wake(workOrder(n))
 		}
@@ -265,12 +255,11 @@ func TestPacedWakesGoOnWhileOneHangs(t *testing.T) {
 }
 
 func TestNewWorkOrderDoesNotWaitForThoseOfOtherOrganizations(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeTemporal{respond: func(context.Context) error {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
+		c.respond = func(context.Context) error {
 			<-time.After(10 * time.Millisecond) // on the bubble's clock
 			return nil
-		}}
-		w := NewWaker(t.Context(), c, quiet)
+		}
 		wake := func(organization string, n int, swept bool) {
 			target := workOrder(n)
 			target.OrganizationID, target.Swept = organization, swept
@@ -316,9 +305,7 @@ func TestAddressesStartWithoutALowPriority(t *testing.T) {
 }
 
 func TestWakeThatWaitedTooLongIsLeftToTheSweep(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeTemporal{}
-		w := NewWaker(t.Context(), c, quiet)
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		synctest.Wait() // all its senders are idle
 		w.mu.Lock()
 		w.add(wake{target: workOrder(1), since: time.Now().Add(-maxWait - time.Nanosecond)})
@@ -333,9 +320,7 @@ func TestWakeThatWaitedTooLongIsLeftToTheSweep(t *testing.T) {
 }
 
 func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeTemporal{}
-		w := NewWaker(t.Context(), c, quiet)
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		after := func(d time.Duration, want int) {
 			t.Helper()
 			<-time.After(d) // on the bubble's clock
@@ -367,9 +352,7 @@ func TestWakesDuringTheCooldownAreMerged(t *testing.T) {
 
 // Notices are mailed ten seconds after the first of them, in one run; links at once, even then.
 func TestNoticesAreMailedTogetherAndLinksAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		temporal := &fakeTemporal{}
-		w := NewWaker(t.Context(), temporal, quiet)
+	withWaker(t, func(t *testing.T, temporal *fakeTemporal, w *Waker) {
 		defer w.Stop(t.Context())
 		notice, link := store.MailTarget(store.TargetMail, "idn_1"), store.MailTarget(store.TargetLinks, "idn_1")
 		expect := func(when string, want int) {
@@ -398,84 +381,43 @@ func TestNoticesAreMailedTogetherAndLinksAtOnce(t *testing.T) {
 	})
 }
 
-func TestMostRecentWakesAreSentFirst(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		proceed := make(chan struct{})
-		c := &fakeTemporal{respond: func(context.Context) error { <-proceed; return nil }}
-		w := NewWaker(t.Context(), c, quiet)
-		occupy(w)
-		for n := range 20 {
-			w.Wake(webhook(n))
-		}
-		for range senders + 20 {
-			proceed <- struct{}{} // one sender continues
-			synctest.Wait()
-		}
-		w.Stop(t.Context())
-		for n, id := range c.ids()[senders:] {
-			if want := workflows.WebhookAddressID(webhook(19 - n).ID); id != want {
-				t.Errorf("wake %d was of %s, want %s", n, id, want)
-			}
-		}
-	})
-}
-
-func TestWakerSendsSeveralAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
-		for n := range 100 {
-			w.Wake(webhook(n))
-		}
-		synctest.Wait()
-		if n := len(c.ids()); n != senders {
-			t.Errorf("%d wakes are being sent, want %d", n, senders)
-		}
-		close(open)
-		w.Stop(t.Context())
-		if n := len(c.ids()); n != 100 {
-			t.Errorf("%d wakes were sent, want 100", n)
-		}
-	})
-}
-
 func TestQueueIsBoundedDuringAnOutage(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
+		c.respond = open.wait
 		occupy(w)
-		for n := range maxQueued + 5000 {
+		for n := range maxQueued + 3 {
 			w.Wake(webhook(n)) // does not block
 		}
-		if n := w.queue.len(); n != maxQueued {
-			t.Errorf("%d are queued, want %d", n, maxQueued)
-		}
+		w.Wake(webhook(maxQueued), webhook(maxQueued+1)) // already queued
+		synctest.Wait()
+		wantMetrics(t, "during it", gather(t, w), map[string]float64{
+			"wakes_total sent": 0, "wakes_total failed": 0, "wakes_total merged": 2, "wakes_total dropped": 3, "wakes_queued": maxQueued,
+		})
 		close(open)
 		synctest.Wait()
-		if n := len(c.ids()); n != senders+maxQueued {
-			t.Errorf("%d wakes were sent, want %d", n, senders+maxQueued)
-		}
-		if n := w.queue.len(); n != 0 {
-			t.Errorf("afterwards %d are queued", n)
-		}
+		wantMetrics(t, "afterwards", gather(t, w), map[string]float64{
+			"wakes_total sent": senders + maxQueued, "wakes_total failed": 0, "wakes_queued": 0,
+		})
 		// A dropped wake can be repeated now.
 		w.Wake(webhook(0))
 		w.Stop(t.Context())
-		if c.count(workflows.WebhookAddressID(webhook(0).ID)) != 1 {
-			t.Error("after the outage, a wake dropped during it is not sent")
+		if n := len(c.ids()); n != senders+maxQueued+1 || c.count(workflows.WebhookAddressID(webhook(0).ID)) != 1 {
+			t.Errorf("%d wakes were sent, %d of the one that was dropped", n, c.count(workflows.WebhookAddressID(webhook(0).ID)))
 		}
 	})
 }
 
 func TestStopSendsQueuedWakes(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		open := make(gate)
-		c := &fakeTemporal{respond: open.wait}
-		w := NewWaker(t.Context(), c, quiet)
+		c.respond = open.wait
 		for n := range 100 {
 			w.Wake(webhook(n))
+		}
+		synctest.Wait()
+		if n := len(c.ids()); n != senders {
+			t.Errorf("%d wakes are being sent at a time, want %d", n, senders)
 		}
 		time.AfterFunc(time.Second, func() { close(open) })
 		w.Stop(t.Context())
@@ -491,8 +433,7 @@ func TestStopSendsQueuedWakes(t *testing.T) {
 }
 
 func TestStopOfAnIdleWakerReturnsAtOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := NewWaker(t.Context(), &fakeTemporal{}, quiet)
+	withWaker(t, func(t *testing.T, _ *fakeTemporal, w *Waker) {
 		synctest.Wait() // all its senders are idle
 		started := time.Now()
 		w.Stop(t.Context())
@@ -519,9 +460,8 @@ func TestWakerOutlivesTheContextOfItsCreation(t *testing.T) {
 }
 
 func TestStopDropsQueuedWakesWhenItsContextEnds(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeTemporal{respond: make(gate).wait} // never opened
-		w := NewWaker(t.Context(), c, quiet)
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
+		c.respond = make(gate).wait // never opened
 		for n := range 100 {
 			w.Wake(webhook(n), workOrder(n))
 		}
@@ -543,46 +483,42 @@ func TestStopDropsQueuedWakesWhenItsContextEnds(t *testing.T) {
 }
 
 func TestHangingWakeTimesOut(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var errs []error
-		var mu sync.Mutex
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
+		var timedOut atomic.Int32
 		never := make(gate)
-		c := &fakeTemporal{respond: func(ctx context.Context) error {
+		c.respond = func(ctx context.Context) error {
 			err := never.wait(ctx)
-			mu.Lock()
-			defer mu.Unlock()
-			errs = append(errs, err)
+			if errors.Is(err, context.DeadlineExceeded) {
+				timedOut.Add(1)
+			}
 			return err
-		}}
-		w := NewWaker(t.Context(), c, quiet)
+		}
 		started := time.Now()
 		for n := range 2 * senders {
 			w.Wake(webhook(n))
 		}
 		w.Stop(t.Context())
-		if took := time.Since(started); took != 2*wakeTimeout {
-			t.Errorf("two hanging wakes for each sender took %v, want %v", took, 2*wakeTimeout)
-		}
-		if len(errs) != 2*senders || slices.ContainsFunc(errs, func(err error) bool { return !errors.Is(err, context.DeadlineExceeded) }) {
-			t.Errorf("the wakes ended with %v", errs)
+		if took := time.Since(started); took != 2*wakeTimeout || timedOut.Load() != 2*senders {
+			t.Errorf("two hanging wakes for each sender took %v, want %v; %d timed out", took, 2*wakeTimeout, timedOut.Load())
 		}
 	})
 }
 
 func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		down := true
+		var down atomic.Bool
+		down.Store(true)
 		c := &fakeTemporal{respond: func(context.Context) error {
-			mu.Lock()
-			defer mu.Unlock()
-			if down {
+			if down.Load() {
 				return errors.New("no connection to Temporal")
 			}
 			return nil
 		}}
 		var written bytes.Buffer // the handler locks it
 		w := NewWaker(t.Context(), c, slog.New(slog.NewTextHandler(&written, nil)))
+		logged := func() string {
+			return strings.Join(regexp.MustCompile(`level=\w+`).FindAllString(written.String(), -1), " ")
+		}
 		for range 3 {
 			for n := range 100 {
 				w.Wake(webhook(n))
@@ -590,42 +526,23 @@ func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 			<-time.After(wakeCooldown) // on the bubble's clock
 			synctest.Wait()
 		}
-		if n := len(c.ids()); n != 300 {
-			t.Errorf("%d wakes were sent during the outage, want all 300", n)
+		wantMetrics(t, "during it", gather(t, w), map[string]float64{"wakes_total sent": 0, "wakes_total failed": 300})
+		if logged() != "level=WARN" || !strings.Contains(written.String(), "no connection to Temporal") {
+			t.Errorf("the log is %s", written.String())
 		}
-		checkLines(t, written.String(), "level=WARN")
-		mu.Lock()
-		down = false
-		mu.Unlock()
+		down.Store(false)
 		for n := range 100 {
 			w.Wake(webhook(n))
 		}
 		w.Stop(t.Context())
-		checkLines(t, written.String(), "level=WARN", "level=INFO")
-		if !strings.Contains(written.String(), "no connection to Temporal") {
-			t.Errorf("the log lacks the cause: %s", written.String())
+		if logged() != "level=WARN level=INFO" {
+			t.Errorf("afterwards the log is %s", written.String())
 		}
 	})
 }
 
-// checkLines checks that each line of a log contains one of the strings, in order.
-func checkLines(t *testing.T, log string, want ...string) {
-	t.Helper()
-	lines := strings.Split(strings.TrimSpace(log), "\n")
-	if len(lines) != len(want) {
-		t.Fatalf("%d lines in the log, want %d:\n%s", len(lines), len(want), log)
-	}
-	for i, text := range want {
-		if !strings.Contains(lines[i], text) {
-			t.Errorf("line %d lacks %q: %s", i+1, text, lines[i])
-		}
-	}
-}
-
 func TestWakerIsSafeForConcurrentUse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := &fakeTemporal{}
-		w := NewWaker(t.Context(), c, quiet)
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		var writers sync.WaitGroup
 		for writer := range 20 {
 			writers.Go(func() {
@@ -666,9 +583,7 @@ func TestWorkflowsOfFailingDeliveries(t *testing.T) {
 		"overdue in every sweep": {func(w *Waker) { w.WakeFailing(failing(true), failing(true)) }, " start"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				c := &fakeTemporal{}
-				w := NewWaker(t.Context(), c, quiet)
+			withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 				w.mu.Lock() // until all are queued
 				w.coolingDown[keyOf(target)] = nil
 				w.mu.Unlock()
