@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/testsuite"
-
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
@@ -48,6 +46,20 @@ func TestDispatchDeliversEverythingInEachRecordsOrder(t *testing.T) {
 	}
 }
 
+// dispatchCancelled runs DispatchPending for the ERP's address, and gives the cancellation of its context to started.
+func (h *harness) dispatchCancelled(started func(cancel context.CancelFunc)) error {
+	env := newEnvironment(h.stop)
+	cancelled := func(ctx context.Context, webhookID string) error {
+		ctx, cancel := context.WithCancel(ctx)
+		started(cancel)
+		_, err := h.dispatcher.DispatchPending(ctx, webhookID)
+		return err
+	}
+	env.RegisterActivity(cancelled)
+	_, err := env.ExecuteActivity(cancelled, h.ID("erp_hook"))
+	return err
+}
+
 // A server of Temporal that answers no heartbeat in time ends the activity's context. What the receiver
 // has got by then is recorded, not sent again.
 func TestRequestsInFlightAreRecordedWhenTheActivityIsCancelled(t *testing.T) {
@@ -62,15 +74,7 @@ func TestRequestsInFlightAreRecordedWhenTheActivityIsCancelled(t *testing.T) {
 	}
 	h := newDispatchHarness(t, r, time.Millisecond)
 	h.addUpdates(h.createWorkOrder("x"), 2)
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	cancelled := func(ctx context.Context, webhookID string) error {
-		ctx, cancel = context.WithCancel(ctx)
-		_, err := h.dispatcher.DispatchPending(ctx, webhookID)
-		return err
-	}
-	env.RegisterActivity(cancelled)
-	if _, err := env.ExecuteActivity(cancelled, h.ID("erp_hook")); err == nil {
+	if err := h.dispatchCancelled(func(c context.CancelFunc) { cancel = c }); err == nil {
 		t.Error("the dispatch that was cancelled returned no error")
 	}
 	if got := h.statuses(); got != "delivered 1, pending 2" {
@@ -83,24 +87,10 @@ func TestARecordingIsFinishedWhenTheActivityIsCancelled(t *testing.T) {
 	h := newDispatchHarness(t, newReceiver(), time.Millisecond)
 	h.createWorkOrder("x")
 	release := servicetest.Hold(t, h.Fixture, `AFTER DELETE ON open_deliveries FOR EACH ROW`)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	done := make(chan error, 1)
-	go func() {
-		env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
-		env.SetTestTimeout(time.Minute)
-		cancelled := func(of context.Context, webhookID string) error {
-			of, stop := context.WithCancel(of)
-			context.AfterFunc(ctx, stop)
-			_, err := h.dispatcher.DispatchPending(of, webhookID)
-			return err
-		}
-		env.RegisterActivity(cancelled)
-		_, err := env.ExecuteActivity(cancelled, h.ID("erp_hook"))
-		done <- err
-	}()
+	cancel, done := make(chan context.CancelFunc, 1), make(chan error, 1)
+	go func() { done <- h.dispatchCancelled(func(c context.CancelFunc) { cancel <- c }) }()
 	servicetest.AwaitLocks(t, h.Fixture, 1)
-	cancel()
+	(<-cancel)()
 	release()
 	if err := <-done; err == nil {
 		t.Error("the dispatch that was cancelled returned no error")
@@ -108,35 +98,6 @@ func TestARecordingIsFinishedWhenTheActivityIsCancelled(t *testing.T) {
 	if got := h.statuses(); got != "delivered 1" {
 		t.Errorf("the deliveries are %s, want that what was recorded stays", got)
 	}
-}
-
-func TestSlowRecordDoesNotDelayOthers(t *testing.T) {
-	r := newReceiver()
-	release := make(chan struct{})
-	h := newDispatchHarness(t, r, time.Millisecond)
-	slow := h.createWorkOrder("slow")
-	h.addUpdates(slow, 1)
-	for range 20 {
-		h.createWorkOrder("quick")
-	}
-	r.respond = func(_ context.Context, d received) (webhook.Response, error) {
-		if d.RecordID == slow {
-			<-release
-		}
-		return webhook.Response{Status: http.StatusOK}, nil
-	}
-	done := h.dispatch()
-	quick := 0
-	for _, d := range r.take(t, 21) { // the slow record's first and all others
-		if d.RecordID != slow {
-			quick++
-		}
-	}
-	if quick != 20 {
-		t.Errorf("%d quick deliveries arrived while the slow one hung, want 20", quick)
-	}
-	close(release)
-	<-done
 }
 
 func TestBusyAddressNeedsNoWake(t *testing.T) {
@@ -177,29 +138,6 @@ func TestDispatchThatCannotReleaseItsLeaseFails(t *testing.T) {
 	}
 }
 
-func TestFailedFirstAttemptWakesTheDeliverysWorkflow(t *testing.T) {
-	r := newReceiver()
-	h := newDispatchHarness(t, r, time.Millisecond)
-	r.respond = func(context.Context, received) (webhook.Response, error) {
-		return webhook.Response{}, &webhook.AttemptError{Kind: webhook.KindTimeout, Detail: "The receiver did not respond in time."}
-	}
-	h.createWorkOrder("x")
-	h.Wakes.Take()
-	if result := <-h.dispatch(); result.Failed != 1 {
-		t.Errorf("the dispatch returned %+v, want one failure", result)
-	}
-	targets := h.Wakes.Take()
-	if len(targets) != 2 || targets[0].Kind != store.TargetDelivery || !strings.HasPrefix(targets[0].ID, "dlv_") || targets[1].ID != h.ID("erp_hook") {
-		t.Errorf("woken were %v, want the delivery's workflow and the address's", targets)
-	}
-	if got := h.statuses(); got != "retrying 1" {
-		t.Errorf("the delivery is %s", got)
-	}
-	if text := servicetest.Value[string](h.Fixture, `SELECT error FROM all_attempts`); text != "The receiver did not respond in time." {
-		t.Errorf("the attempt's error is %q", text)
-	}
-}
-
 func TestDispatchOfAStoppingWorkerReturnsAtOnce(t *testing.T) {
 	r := newReceiver()
 	h := newDispatchHarness(t, r, time.Hour)
@@ -217,16 +155,5 @@ func TestDispatchOfAStoppingWorkerReturnsAtOnce(t *testing.T) {
 	}
 	if got := h.statuses(); got != "delivered 1" {
 		t.Errorf("the delivery is %s", got)
-	}
-}
-
-func TestAddressThatIsOffHoldsItsDeliveries(t *testing.T) {
-	r := newReceiver()
-	h := newDispatchHarness(t, r, time.Hour)
-	h.createWorkOrder("x")
-	h.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, h.ID("erp_hook"))
-	<-h.dispatch()
-	if len(r.received) != 0 || h.statuses() != "held 1" {
-		t.Errorf("%d were sent, the delivery is %s", len(r.received), h.statuses())
 	}
 }

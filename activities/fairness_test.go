@@ -39,29 +39,21 @@ func (a *hangingReceivers) Post(ctx context.Context, address string, _ http.Head
 	return webhook.Response{Status: http.StatusNoContent}, nil
 }
 
-// addAddresses gives the ERP's organization an address for each name, five for each
-// of some new integrations, and returns their ids.
-func (h *harness) addAddresses(names []string) []string {
+// addAddresses gives the ERP's organization an address for each name, of an integration that
+// reads what the ERP does, and returns their ids.
+func (h *harness) addAddresses(names []string) (ids []string) {
 	h.t.Helper()
-	var ids []string
+	h.AddAddresses(len(names))
+	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
+		SELECT a.node_id, w.integration_id, a.definition_id, a.organization_id
+		FROM assignments a, webhooks w WHERE a.identity_id = $1 AND w.url LIKE '%/other/%'`, h.Fixture.ID("erp"))
 	for i, name := range names {
-		integration := fmt.Sprintf("idn_0000000000000000000000%04d", i/5)
-		if i%5 == 0 {
-			h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
-				SELECT $1, organization_id, 'integration', 'x', now(), now() FROM identities WHERE id = $2`, integration, h.Fixture.ID("erp"))
-			h.Exec(`INSERT INTO integrations (id, organization_id, client_id, secret_hash, scopes)
-				SELECT $1::text, organization_id, 'cli_' || $1::text, secret_hash, scopes FROM integrations WHERE id = $2`, integration, h.Fixture.ID("erp"))
-			h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
-				SELECT node_id, $1, definition_id, organization_id FROM assignments WHERE identity_id = $2`, integration, h.Fixture.ID("erp"))
-		}
-		id := fmt.Sprintf("whk_0000000000000000000000%04d", i)
+		id := fmt.Sprintf("whk_%026d", i)
 		sealed, err := h.Fixture.Store.Vault.Seal([]byte("whsec_MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI="), id, strings.NewReader(strings.Repeat("n", 100)))
 		if err != nil {
 			h.t.Fatal(err)
 		}
-		h.Exec(`INSERT INTO webhooks (id, organization_id, integration_id, slot, url, events, secret_sealed, created_at, enabled_since)
-			SELECT $1, organization_id, $2, $3, $4, events, $5, now(), now() FROM webhooks WHERE id = $6`,
-			id, integration, i%5+1, "https://"+name+".example.com/", sealed, h.Fixture.ID("erp_hook"))
+		h.Exec(`UPDATE webhooks SET url = $2, secret_sealed = $3 WHERE id = $1`, id, "https://"+name+".example.com/", sealed)
 		ids = append(ids, id)
 	}
 	return ids
@@ -95,7 +87,7 @@ func TestHangingReceiversDelayOnlyTheirOwnDeliveries(t *testing.T) {
 		go dispatch(i)
 	}
 	// The others start once these hang with as many requests as they can make.
-	waitFor(t, func() bool {
+	servicetest.Await(t, "both hang with as many requests as they can make", func() bool {
 		sender.mu.Lock()
 		defer sender.mu.Unlock()
 		return sender.posts["https://hanging0.example.com/"]+sender.posts["https://hanging1.example.com/"] == 2*32
@@ -159,7 +151,7 @@ func TestHangingRecordsDelayNoOtherRecords(t *testing.T) {
 		t.Errorf("%d quick deliveries arrived while three records hung, want 300", quick)
 	}
 	// They are recorded while the slow ones hang.
-	waitFor(t, func() bool { return h.statuses() == "delivered 300, pending 12" })
+	servicetest.Await(t, "the quick ones are recorded", func() bool { return h.statuses() == "delivered 300, pending 12" })
 	// New deliveries are not delayed either.
 	h.createWorkOrder("later")
 	if d := r.take(t, 1)[0]; slices.Contains(slow, d.RecordID) {

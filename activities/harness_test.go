@@ -41,11 +41,20 @@ type harness struct {
 // newDispatchHarness returns a harness in real time whose dispatcher sends to the sender.
 func newDispatchHarness(t *testing.T, sender activities.Sender, idleTimeout time.Duration) *harness {
 	t.Helper()
-	f := servicetest.New(t, func(o *store.Options) { o.Now = time.Now })
+	return dispatchHarness(t, servicetest.New(t, func(o *store.Options) { o.Now = time.Now }), sender, idleTimeout)
+}
+
+// newRetryHarness returns a harness on a simulated clock whose dispatcher and Attempt send to the receiver.
+func newRetryHarness(t *testing.T, r *receiver) *harness {
+	t.Helper()
+	return dispatchHarness(t, servicetest.New(t), r, time.Millisecond)
+}
+
+func dispatchHarness(t *testing.T, f *servicetest.Fixture, sender activities.Sender, idleTimeout time.Duration) *harness {
 	return &harness{
 		Fixture: f, t: t, stop: make(chan struct{}),
 		dispatcher: &activities.Dispatcher{
-			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: time.Now, IdleTimeout: idleTimeout, Log: slog.New(slog.DiscardHandler),
+			Service: f.Service, Sender: sender, Waker: f.Wakes, Now: f.Store.Now, IdleTimeout: idleTimeout, Log: slog.New(slog.DiscardHandler),
 			Arrivals: activities.NewArrivals(f.Service, slog.New(slog.DiscardHandler)), SharedSlots: make(chan struct{}, 100),
 		},
 	}
@@ -82,13 +91,23 @@ func (h *harness) dispatch() <-chan activities.DispatchResult {
 }
 
 // dispatchTo runs DispatchPending for the address.
-func (h *harness) dispatchTo(webhookID string) (result activities.DispatchResult, err error) {
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerStopChannel(h.stop)
-	env.SetTestTimeout(time.Minute)
+func (h *harness) dispatchTo(webhookID string) (activities.DispatchResult, error) {
+	env := newEnvironment(h.stop)
 	h.dispatcher.Register(env)
-	value, err := env.ExecuteActivity(activities.NameDispatchPending, webhookID)
+	return execute[activities.DispatchResult](env, activities.NameDispatchPending, webhookID)
+}
+
+// newEnvironment returns an environment of a worker that stops when the channel is closed.
+func newEnvironment(stop chan struct{}) *testsuite.TestActivityEnvironment {
+	env := (&testsuite.WorkflowTestSuite{}).NewTestActivityEnvironment()
+	env.SetWorkerStopChannel(stop)
+	env.SetTestTimeout(time.Minute)
+	return env
+}
+
+// execute executes the activity in the environment.
+func execute[Result any](env *testsuite.TestActivityEnvironment, activity any, arguments ...any) (result Result, err error) {
+	value, err := env.ExecuteActivity(activity, arguments...)
 	if err == nil {
 		err = value.Get(&result)
 	}
@@ -129,14 +148,7 @@ func (h *harness) deliveryOf(record string) string {
 	return servicetest.Value[string](h.Fixture, `SELECT id FROM all_deliveries WHERE record_id = $1 AND webhook_id = $2`, record, h.ID("erp_hook"))
 }
 
-func (h *harness) person(key string) store.Actor {
-	h.t.Helper()
-	actor, err := h.Access.PersonActor(h.t.Context(), h.ID(key))
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return actor
-}
+func (h *harness) person(key string) store.Actor { return servicetest.Person(h.t, h.Fixture, key) }
 
 // assign creates a work order as the actor, with workers and consultants.
 func (h *harness) assign(actor store.Actor, workers, consultants []string) string {
@@ -174,17 +186,19 @@ func (h *harness) cancel(actor store.Actor, id, reason string) {
 	}
 }
 
-// mailTo runs SendMail for the organization.
-func (h *harness) mailTo(organizationID string) (result activities.MailResult) {
+// notify gives the person a notice about the record.
+func (h *harness) notify(organization, person string, kind models.NoticeKind, about string) {
 	h.t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(time.Minute)
+	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
+		h.ID(organization), h.ID(person), kind, about, h.Clock.Now())
+}
+
+// mailTo runs SendMail for the organization.
+func (h *harness) mailTo(organizationID string) activities.MailResult {
+	h.t.Helper()
+	env := newEnvironment(h.stop)
 	h.mails.Register(env)
-	value, err := env.ExecuteActivity(activities.NameSendMail, organizationID)
-	if err == nil {
-		err = value.Get(&result)
-	}
+	result, err := execute[activities.MailResult](env, activities.NameSendMail, organizationID)
 	if err != nil {
 		h.t.Fatal(err)
 	}
@@ -278,29 +292,10 @@ func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body 
 // take waits for n deliveries.
 func (r *receiver) take(t *testing.T, n int) []received {
 	t.Helper()
+	servicetest.Await(t, fmt.Sprint(n, " deliveries arrive"), func() bool { return len(r.arrived) >= n })
 	var taken []received
 	for range n {
-		select {
-		case d := <-r.arrived:
-			taken = append(taken, d)
-		case <-time.After(20 * time.Second):
-			t.Fatalf("%d deliveries arrived, want %d", len(taken), n)
-		}
+		taken = append(taken, <-r.arrived)
 	}
 	return taken
-}
-
-// waitFor waits until the condition holds.
-func waitFor(t *testing.T, condition func() bool) {
-	t.Helper()
-	deadline := time.After(20 * time.Second)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("the condition did not become true within 20 s")
-		}
-	}
 }

@@ -2,6 +2,7 @@ package activities_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -32,7 +33,7 @@ func TestAnAddressThatBeginsToFailIsShown(t *testing.T) {
 	_ = woken() // by the creations
 	fails.Store(true)
 	h.addUpdates(first, 2)
-	waitFor(t, woken)
+	servicetest.Await(t, "the address that begins to fail is woken", woken)
 	attempts(4)
 	h.addUpdates(second, 2)
 	attempts(6)
@@ -60,7 +61,7 @@ func TestABusyAddressIsShownEachMinute(t *testing.T) {
 	}
 	ahead.Store(int64(time.Minute))
 	h.addUpdates(second, 2)
-	waitFor(t, h.addressWoken)
+	servicetest.Await(t, "the busy address is woken", h.addressWoken)
 	close(h.stop)
 	<-done
 }
@@ -68,7 +69,9 @@ func TestABusyAddressIsShownEachMinute(t *testing.T) {
 // waitForAttempts waits until n attempts are recorded.
 func (h *harness) waitForAttempts(n int) {
 	h.t.Helper()
-	waitFor(h.t, func() bool { return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_attempts`) == n })
+	servicetest.Await(h.t, fmt.Sprint(n, " attempts are recorded"), func() bool {
+		return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM all_attempts`) == n
+	})
 }
 
 // addressWoken reports whether the ERP's address was woken since the last call.

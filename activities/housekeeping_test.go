@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
@@ -45,35 +44,31 @@ func (h *heartbeats) RecordHeartbeat(ctx context.Context, details ...any) {
 }
 
 // newHousekeeper returns a housekeeper that removes batches of two rows, and its environment.
-func newHousekeeper(t *testing.T, f *servicetest.Fixture, stop chan struct{}, beat func(details []any)) (*activities.Housekeeper, *testsuite.TestActivityEnvironment) {
-	t.Helper()
+func newHousekeeper(f *servicetest.Fixture, stop chan struct{}, beat func(details []any)) (*activities.Housekeeper, *testsuite.TestActivityEnvironment) {
 	housekeeper := &activities.Housekeeper{Service: f.Service, Now: f.Clock.Now, BatchSize: 2, Interval: time.Millisecond}
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	env.SetWorkerStopChannel(stop)
-	env.SetTestTimeout(time.Minute)
+	env := newEnvironment(stop)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&heartbeats{beat: beat}}})
 	housekeeper.Register(env)
 	return housekeeper, env
 }
 
-// keepHouse has the activity keep house, with batches of two rows. It calls looksAtClock
+// keepHouse has the activity keep house once, with batches of two rows. It calls looksAtClock
 // before the first batch, after each, and at the end.
 func keepHouse(t *testing.T, f *servicetest.Fixture, stop chan struct{}, looksAtClock func()) upkeep.RemovalResult {
 	t.Helper()
-	housekeeper, env := newHousekeeper(t, f, stop, func([]any) {})
-	housekeeper.Interval = time.Hour // once
+	var progress []any
+	housekeeper, env := newHousekeeper(f, stop, func(details []any) { progress = details })
+	housekeeper.Interval = time.Hour
 	housekeeper.Now = func() time.Time {
 		looksAtClock()
 		return f.Clock.Now()
 	}
-	value, err := env.ExecuteActivity(housekeeper.HousekeepForAWhile, time.Nanosecond)
+	removed, err := execute[upkeep.RemovalResult](env, housekeeper.HousekeepForAWhile, time.Nanosecond)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var removed upkeep.RemovalResult
-	if err := value.Get(&removed); err != nil {
-		t.Fatal(err)
+	if len(progress) != 1 {
+		t.Errorf("the heartbeats carry %v, want what was removed so far", progress)
 	}
 	return removed
 }
@@ -85,24 +80,17 @@ func addExpiredTokens(f *servicetest.Fixture, n int) {
 	}
 }
 
-func TestHousekeepingRemovesEverythingIfThereIsTime(t *testing.T) {
+func TestHousekeepingWritesAWatermarkAndRemovesEverything(t *testing.T) {
 	f := servicetest.New(t)
 	addExpiredTokens(f, 7)
-	if removed := keepHouse(t, f, make(chan struct{}), func() {}); removed != (upkeep.RemovalResult{RevokedTokens: 7}) {
-		t.Errorf("removed %+v", removed)
-	}
-}
-
-func TestHousekeepingWritesAWatermarkFirst(t *testing.T) {
-	f := servicetest.New(t)
 	written := -1
-	keepHouse(t, f, make(chan struct{}), func() {
+	removed := keepHouse(t, f, make(chan struct{}), func() {
 		if written < 0 {
 			written = servicetest.Value[int](f, `SELECT count(*) FROM watermarks`)
 		}
 	})
-	if written != 1 {
-		t.Errorf("%d watermarks before the first batch, want 1", written)
+	if removed != (upkeep.RemovalResult{RevokedTokens: 7}) || written != 1 {
+		t.Errorf("removed %+v, with %d watermarks before the first batch, want 1", removed, written)
 	}
 }
 
@@ -147,46 +135,22 @@ func TestHousekeepForAWhileGoesOnUntilItsWorkerStops(t *testing.T) {
 	f := servicetest.New(t)
 	addExpiredTokens(f, 3)
 	stop := make(chan struct{})
-	housekeeper, env := newHousekeeper(t, f, stop, func([]any) {})
-	type result struct {
-		value converter.EncodedValue
-		err   error
-	}
-	done := make(chan result, 1)
+	housekeeper, env := newHousekeeper(f, stop, func([]any) {})
+	done := make(chan upkeep.RemovalResult, 1)
 	go func() {
-		value, err := env.ExecuteActivity(housekeeper.HousekeepForAWhile, time.Hour)
-		done <- result{value, err}
+		removed, err := execute[upkeep.RemovalResult](env, housekeeper.HousekeepForAWhile, time.Hour)
+		if err != nil {
+			t.Error(err)
+		}
+		done <- removed
 	}()
 	none := func() bool { return servicetest.Value[int](f, `SELECT count(*) FROM revoked_tokens`) == 0 }
-	waitFor(t, none)
+	servicetest.Await(t, "all are removed", none)
 	addExpiredTokens(f, 4)
-	waitFor(t, none)
+	servicetest.Await(t, "all are removed", none)
 	close(stop)
-	ended := <-done
-	if ended.err != nil {
-		t.Fatal(ended.err)
-	}
-	var removed upkeep.RemovalResult
-	if err := ended.value.Get(&removed); err != nil || removed.RevokedTokens != 7 {
-		t.Errorf("removed %+v, %v", removed, err)
-	}
-}
-
-func TestHousekeepForAWhileEndsWhenItsTimeIsUp(t *testing.T) {
-	f := servicetest.New(t)
-	addExpiredTokens(f, 3)
-	var progress []any
-	housekeeper, env := newHousekeeper(t, f, make(chan struct{}), func(details []any) { progress = details })
-	value, err := env.ExecuteActivity(housekeeper.HousekeepForAWhile, time.Nanosecond)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var removed upkeep.RemovalResult
-	if err := value.Get(&removed); err != nil || removed != (upkeep.RemovalResult{RevokedTokens: 3}) {
-		t.Errorf("removed %+v, %v", removed, err)
-	}
-	if len(progress) != 1 {
-		t.Errorf("the heartbeats carry %v, want what was removed so far", progress)
+	if removed := <-done; removed.RevokedTokens != 7 {
+		t.Errorf("removed %+v", removed)
 	}
 }
 

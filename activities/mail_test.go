@@ -62,25 +62,6 @@ func TestChangesAreMailedTogether(t *testing.T) {
 	}
 }
 
-func TestOneWriteNotifiesAPersonOnce(t *testing.T) {
-	h := newMailHarness(t)
-	// dan is a worker through the crew and a consultant directly.
-	h.assign(h.Actor("erp"), []string{"crew"}, []string{"dan"})
-	h.mail()
-	h.wantMessages("bob assigned to you", "dan assigned to you")
-	h.wantNotices("2 sent")
-}
-
-func TestPeopleAreNotNotifiedOfTheirOwnChanges(t *testing.T) {
-	h := newMailHarness(t)
-	ann := h.person("ann")
-	id := h.assign(ann, []string{"ann", "bob"}, nil)
-	h.mail()
-	h.cancel(ann, id, "")
-	h.mail()
-	h.wantMessages("bob assigned to you", "bob cancelled")
-}
-
 func TestPeopleOfAServiceCompanyAreNotifiedIfTheyReceiveItsWork(t *testing.T) {
 	h := newMailHarness(t)
 	imported, err := h.Imports.Run(t.Context(), []byte(`
@@ -238,8 +219,8 @@ func TestATitleThatIsRejectedKeepsNoSecurityNoticeBack(t *testing.T) {
 	h := newMailHarness(t)
 	h.server.Once(mailtest.Accept, mailtest.Reply(554, "5.7.1 spam"))
 	h.assign(h.Actor("erp"), []string{"bob"}, nil)
-	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.password_changed', $2, $3)`,
-		h.ID("acme"), h.ID("bob"), h.Clock.Now().Add(time.Millisecond))
+	h.Clock.Advance(time.Millisecond)
+	h.notify("acme", "bob", models.NoticePasswordChanged, h.ID("bob"))
 	if result := h.mail(); result.Sent != 1 || result.Kept != 1 {
 		t.Errorf("the result is %+v", result)
 	}
@@ -448,21 +429,6 @@ func TestMailOfOneOrganization(t *testing.T) {
 	}
 }
 
-func TestSecurityNoticesAreMailed(t *testing.T) {
-	h := newMailHarness(t)
-	h.Exec(`UPDATE people SET admin = id = $1`, h.ID("ann"))
-	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $3, $4), ($1, $3, 'person.role_changed', $3, $4)`,
-		h.ID("acme"), h.ID("ann"), h.ID("bob"), h.Clock.Now())
-	h.server.Reject("ann@acme.example.com", 452)
-	h.mail()
-	h.wantMessages("bob the role was changed")
-	h.server.BehaveWell()
-	h.Clock.Advance(15 * time.Second)
-	h.mail()
-	h.wantMessages("ann the role was changed", "bob the role was changed")
-	h.wantNotices("2 sent")
-}
-
 // Names cannot make someone click: the only address of a page in an e-mail is the link's.
 func TestNamesInMailsAreNoLinks(t *testing.T) {
 	h := mailing(newMailHarness(t))
@@ -495,7 +461,7 @@ func TestMailingLogsNothingPersonal(t *testing.T) {
 	log := &strings.Builder{}
 	h.mails.Instrumentation = activities.NewInstrumentation(prometheus.NewRegistry(), nil, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	h.invite("Nia Moor", "nia@acme.example.com")
-	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, 'person.role_changed', $2, $3)`, h.ID("acme"), h.ID("ann"), h.Clock.Now())
+	h.notify("acme", "ann", models.NoticeRoleChanged, h.ID("ann"))
 	h.server.At(mailtest.Recipient, mailtest.Reply(451, "no mail for nia@acme.example.com"))
 	h.Clock.Advance(store.MailDelay + time.Second)
 	result := h.mailTo(h.Acme.OrganizationID)

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"go.temporal.io/sdk/interceptor"
-	"go.temporal.io/sdk/testsuite"
 	"go.temporal.io/sdk/worker"
 
 	"millwright/activities"
@@ -55,22 +54,14 @@ func newComparison(f *servicetest.Fixture, open *openList) *comparison {
 	return c
 }
 
-func (c *comparison) run(t *testing.T) (missing int, err error) {
-	t.Helper()
-	var suite testsuite.WorkflowTestSuite
-	env := suite.NewTestActivityEnvironment()
-	env.SetTestTimeout(time.Minute)
-	env.SetWorkerStopChannel(c.stop)
+func (c *comparison) run() (missing int, err error) {
+	env := newEnvironment(c.stop)
 	env.SetWorkerOptions(worker.Options{Interceptors: []interceptor.WorkerInterceptor{&heartbeats{beat: func(details []any) { c.last = details[0] }}}})
 	if c.last != nil {
 		env.SetHeartbeatDetails(c.last)
 	}
 	c.Register(env)
-	value, err := env.ExecuteActivity(activities.NameWakeMissing)
-	if err == nil {
-		err = value.Get(&missing)
-	}
-	return missing, err
+	return execute[int](env, activities.NameWakeMissing)
 }
 
 // addRecords adds open work orders and feedback, with closed ones in between, and returns the
@@ -119,7 +110,7 @@ func TestMissingWorkflowsAreWoken(t *testing.T) {
 	h.Exec(`UPDATE deliveries SET workflow = true WHERE id = $1`, ids[1])
 	h.Wakes.Take()
 	c := newComparison(h.Fixture, &openList{open: map[string]bool{h.ID("erp_hook"): true, ids[2]: true}})
-	if _, err := c.run(t); err != nil {
+	if _, err := c.run(); err != nil {
 		t.Fatal(err)
 	}
 	var deliveries []string
@@ -154,7 +145,7 @@ func TestMissingRecordsAreWoken(t *testing.T) {
 	c := newComparison(f, list)
 	f.Wakes.Take()
 	webhooks := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
-	if n, err := c.run(t); err != nil || n != len(missing)+webhooks {
+	if n, err := c.run(); err != nil || n != len(missing)+webhooks {
 		t.Errorf("%d are woken, %v, want %d", n, err, len(missing)+webhooks)
 	}
 	slices.Sort(missing)
@@ -179,7 +170,7 @@ func TestWorkThatNoOneCanDoIsFound(t *testing.T) {
 	expect := func(when string, want ...string) {
 		t.Helper()
 		h.Wakes.Take()
-		if _, err := newComparison(h.Fixture, list).run(t); err != nil {
+		if _, err := newComparison(h.Fixture, list).run(); err != nil {
 			t.Fatal(err)
 		}
 		if woken := taken(t, h.Fixture); !slices.Equal(woken, want) {
@@ -215,7 +206,7 @@ func TestComparisonOfRecordsContinues(t *testing.T) {
 	list := &openList{failAfter: 1}
 	c := newComparison(f, list)
 	f.Wakes.Take()
-	if _, err := c.run(t); err == nil || !strings.Contains(err.Error(), "the list is not available") {
+	if _, err := c.run(); err == nil || !strings.Contains(err.Error(), "the list is not available") {
 		t.Fatalf("the first attempt ended with %v", err)
 	}
 	if woken := taken(t, f); !slices.Equal(woken, open[:500]) {
@@ -226,7 +217,7 @@ func TestComparisonOfRecordsContinues(t *testing.T) {
 	// The worker stops in the first pause after the list.
 	c.Pause = func(context.Context, time.Duration) error { c.Pause = nil; return nil }
 	close(c.stop)
-	if _, err := c.run(t); err == nil || !strings.Contains(err.Error(), "the worker is stopping") {
+	if _, err := c.run(); err == nil || !strings.Contains(err.Error(), "the worker is stopping") {
 		t.Fatalf("the second attempt ended with %v", err)
 	}
 	if woken := taken(t, f); !slices.Equal(woken, open[500:520]) {
@@ -234,7 +225,7 @@ func TestComparisonOfRecordsContinues(t *testing.T) {
 	}
 	c.Pause, list.pages = pause, nil
 	webhooks := servicetest.Value[int](f, `SELECT count(*) FROM webhooks`)
-	if n, err := c.run(t); err != nil || n != len(open)+webhooks {
+	if n, err := c.run(); err != nil || n != len(open)+webhooks {
 		t.Errorf("%d were woken in all, %v, want %d", n, err, len(open)+webhooks)
 	}
 	want := slices.Sorted(slices.Values(open[520:]))
@@ -243,7 +234,7 @@ func TestComparisonOfRecordsContinues(t *testing.T) {
 	}
 	// After a heartbeat that another version wrote, everything is compared.
 	c.last, list.pages = 7, nil
-	if _, err := c.run(t); err != nil || len(list.pages) != 4 {
+	if _, err := c.run(); err != nil || len(list.pages) != 4 {
 		t.Errorf("after another version's heartbeat the pages have %v records, %v", list.pages, err)
 	}
 }

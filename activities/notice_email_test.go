@@ -39,15 +39,22 @@ func mailOf(notices ...effects.MailedNotice) effects.Mail {
 	return effects.Mail{PersonName: "Ann Field", PersonEmail: "ann@acme.example.com", Notices: notices}
 }
 
+// composed returns the message of the mail.
+func composed(t *testing.T, m effects.Mail) mail.Message {
+	t.Helper()
+	message, err := compose(m, "https://fix.example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message
+}
+
 func TestEveryKindOfNoticeIsRendered(t *testing.T) {
 	subjects := map[string]models.NoticeKind{}
 	for _, kind := range models.AllNoticeKinds {
 		t.Run(string(kind), func(t *testing.T) {
 			n := noticeOf(kind)
-			message, err := compose(mailOf(n), "https://fix.example")
-			if err != nil {
-				t.Fatal(err)
-			}
+			message := composed(t, mailOf(n))
 			if message.ID != "notice-4711" || message.To.Name != "Ann Field" || message.To.Email != "ann@acme.example.com" {
 				t.Errorf("message %s to %s", message.ID, message.To)
 			}
@@ -93,10 +100,7 @@ func TestUnreadableNoticesAreMailedWithoutNames(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			n := noticeOf(kind)
 			n = effects.MailedNotice{ID: n.ID, Kind: kind, RecordID: n.RecordID, CreatedAt: n.CreatedAt, About: n.TargetDate, Organization: n.Organization}
-			message, err := compose(mailOf(n), "https://fix.example")
-			if err != nil {
-				t.Fatal(err)
-			}
+			message := composed(t, mailOf(n))
 			topic, _, _ := strings.Cut(string(kind), ".")
 			if about, what, _ := strings.Cut(message.Subject, ": "); about != topics[topic] || about == "" || what != reasons[kind].subject {
 				t.Errorf("the subject is %q", message.Subject)
@@ -116,57 +120,35 @@ func TestUnreadableNoticesAreMailedWithoutNames(t *testing.T) {
 }
 
 func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
+	type notice = effects.MailedNotice
+	asItIs := func(*notice) {}
 	tests := []struct {
 		name   string
-		notice func() effects.MailedNotice
+		kind   models.NoticeKind
+		change func(n *notice)
 		want   string
 	}{
-		{"who sent it back, and the comment", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeSentBack)
-			n.Reason = "The belt is still loose."
-			return n
-		}, "Bob Stone reviewed the work and sent it back. The belt is still loose."},
-		{"without a comment", func() effects.MailedNotice { return noticeOf(models.NoticeSentBack) },
-			"Bob Stone reviewed the work and sent it back.\n"},
-		{"why it was cancelled", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeCancelled)
-			n.Reason = "Ordered twice."
-			return n
-		}, "Bob Stone cancelled the work order. Ordered twice."},
-		{"why an address was turned off", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeWebhookOff)
-			n.OffReason = "A delivery failed for good and none succeeded for 3 days."
-			return n
-		}, "held from now on. A delivery failed for good and none succeeded for 3 days. Once"},
-		{"someone, if the actor is unknown", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeHeld)
-			n.ActorName = ""
-			return n
-		}, "Someone put the work order on hold."},
-		{"since when a review waits", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeReviewWaits)
-			n.About = n.TargetDate
-			return n
-		}, "The work has been waiting for your review since 5 April 2026, 08:30 UTC."},
-		{"since when a review is overdue", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeReviewOverdue)
-			n.About = n.TargetDate
-			return n
-		}, "waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
-		{"what was changed", func() effects.MailedNotice {
-			n := noticeOf(models.NoticeUpdated)
-			n.Changed = []string{"title", "priority", "target_date"}
-			return n
-		}, "Bob Stone changed the title, priority and target date."},
+		{"who sent it back, and the comment", models.NoticeSentBack, func(n *notice) { n.Reason = "The belt is still loose." },
+			"Bob Stone reviewed the work and sent it back. The belt is still loose."},
+		{"without a comment", models.NoticeSentBack, asItIs, "Bob Stone reviewed the work and sent it back.\n"},
+		{"why it was cancelled", models.NoticeCancelled, func(n *notice) { n.Reason = "Ordered twice." },
+			"Bob Stone cancelled the work order. Ordered twice."},
+		{"why an address was turned off", models.NoticeWebhookOff, func(n *notice) { n.OffReason = "A delivery failed for good." },
+			"held from now on. A delivery failed for good. Once"},
+		{"someone, if the actor is unknown", models.NoticeHeld, func(n *notice) { n.ActorName = "" }, "Someone put the work order on hold."},
+		{"since when a review waits", models.NoticeReviewWaits, func(n *notice) { n.About = n.TargetDate },
+			"The work has been waiting for your review since 5 April 2026, 08:30 UTC."},
+		{"since when a review is overdue", models.NoticeReviewOverdue, func(n *notice) { n.About = n.TargetDate },
+			"waiting for its review since 5 April 2026, 08:30 UTC. Its consultants were reminded."},
+		{"what was changed", models.NoticeUpdated, func(n *notice) { n.Changed = []string{"title", "priority", "target_date"} },
+			"Bob Stone changed the title, priority and target date."},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			message, err := compose(mailOf(tt.notice()), "https://fix.example")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if !strings.Contains(message.Text, tt.want) {
-				t.Errorf("the message lacks %q:\n%s", tt.want, message.Text)
+			n := noticeOf(tt.kind)
+			tt.change(&n)
+			if text := composed(t, mailOf(n)).Text; !strings.Contains(text, tt.want) {
+				t.Errorf("the message lacks %q:\n%s", tt.want, text)
 			}
 		})
 	}
@@ -175,10 +157,7 @@ func TestNoticeEmailSaysWhoAndWhy(t *testing.T) {
 func TestNoticeEmailEscapesTexts(t *testing.T) {
 	n := noticeOf(models.NoticeSentBack)
 	n.Title, n.ActorName, n.Reason = `<script>alert(1)</script>`, "Bob & Söhne {reason}", "5 < 6 {actor}"
-	message, err := compose(mailOf(n), "https://fix.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := composed(t, mailOf(n))
 	if !strings.Contains(message.Text, "Bob & Söhne {reason} reviewed the work and sent it back. 5 < 6 {actor}") ||
 		!strings.Contains(message.Text, "Title: <script>alert(1)</script>") {
 		t.Errorf("the text is changed:\n%s", message.Text)
@@ -191,10 +170,7 @@ func TestNoticeEmailEscapesTexts(t *testing.T) {
 func TestNoticeEmailOmitsUnknownKinds(t *testing.T) {
 	unknown := noticeOf(models.NoticeHeld)
 	unknown.Kind = "work_order.teleported"
-	message, err := compose(mailOf(unknown, noticeOf(models.NoticeHeld)), "https://fix.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := composed(t, mailOf(unknown, noticeOf(models.NoticeHeld)))
 	if message.Subject != "Work order 17, Replace filter: on hold" || strings.Contains(message.Text, "teleported") {
 		t.Errorf("subject %q:\n%s", message.Subject, message.Text)
 	}
@@ -209,10 +185,7 @@ func TestChangesOfARecordAreOneMail(t *testing.T) {
 	renamed.Changed, moved.Changed, moved.ActorName = []string{"title"}, []string{"target_date"}, "Cat Brook"
 	m := mailOf(noticeOf(models.NoticeAssigned), renamed, renamed, moved)
 	m.TimeZone = "Europe/Helsinki"
-	message, err := compose(m, "https://fix.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := composed(t, m)
 	if message.Subject != "Work order 17, Replace filter: assigned to you, changed" {
 		t.Errorf("the subject is %q", message.Subject)
 	}
@@ -245,10 +218,7 @@ func TestNoticesOfSeveralRecordsAreOneMail(t *testing.T) {
 			"Nia Hill: Bob Stone changed what Nia Hill may do in the organization.\nhttps://fix.example/console/people/idn_person\n",
 		}},
 	} {
-		message, err := compose(mailOf(test.notices...), "https://fix.example")
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := composed(t, mailOf(test.notices...))
 		if message.Subject != test.subject {
 			t.Errorf("%s: the subject is %q, want %q", name, message.Subject, test.subject)
 		}
@@ -268,10 +238,7 @@ func TestLongMailsAreCut(t *testing.T) {
 		n.RecordID = fmt.Sprintf("wo_%02d", i)
 		notices = append(notices, n)
 	}
-	message, err := compose(mailOf(notices...), "https://fix.example")
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := composed(t, mailOf(notices...))
 	if n := strings.Count(message.Text, "/console/work-orders/"); n != maxListedItems || !strings.Contains(message.Text, "2 more are in your inbox: https://fix.example/console/notices\n") {
 		t.Errorf("it lists %d:\n%s", n, message.Text)
 	}

@@ -69,8 +69,7 @@ func TestNoticesShowOnlyWhatTheirPersonMayRead(t *testing.T) {
 			// shown returns a new notice as the inbox and an e-mail show it.
 			shown := func() (inbox people.NoticeView, email string) {
 				h.Clock.Advance(time.Minute)
-				h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
-					h.Acme.OrganizationID, h.ID("zed"), test.kind, about, h.Clock.Now())
+				h.notify("acme", "zed", test.kind, about)
 				sent := len(h.server.Messages())
 				h.mail()
 				messages := h.server.Messages()
@@ -113,8 +112,7 @@ func TestNoticesOfASuspendedOrganizationStayInTheInbox(t *testing.T) {
 	h := newMailHarness(t)
 	h.assign(h.Actor("erp"), []string{"crew"}, nil)
 	h.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, h.Acme.OrganizationID)
-	h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $2, $4)`,
-		h.Acme.OrganizationID, h.ID("bob"), models.NoticeEmailChanged, h.Clock.Now())
+	h.notify("acme", "bob", models.NoticeEmailChanged, h.ID("bob"))
 	h.mail()
 	h.wantMessages("bob the e-mail address was changed")
 	h.wantNotices("2 inbox, 1 sent")
@@ -160,8 +158,7 @@ func TestMailNamesTheCustomerToDispatchersOnly(t *testing.T) {
 		h.Exec(`UPDATE people SET admin = $1 WHERE id = $2`, named, h.ID("pia")) // administrators have every permission
 		h.Exec(`DELETE FROM notices`)
 		h.Clock.Advance(time.Minute)
-		h.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, $5)`,
-			h.Polar.OrganizationID, h.ID("pia"), models.NoticeAssigned, id, h.Clock.Now())
+		h.notify("polar", "pia", models.NoticeAssigned, id)
 		h.mail()
 		messages := h.server.Messages()
 		last := messages[len(messages)-1]

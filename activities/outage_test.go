@@ -26,7 +26,7 @@ func TestADeadAddressIsTriedOneByOne(t *testing.T) {
 	if first := r.take(t, 1)[0]; first.RecordID != records[0] {
 		t.Errorf("first arrived %s, want the oldest", first.RecordID)
 	}
-	waitFor(t, func() bool {
+	servicetest.Await(t, "the first one is to be tried again", func() bool {
 		return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM open_deliveries WHERE status = 'retrying'`) == 1
 	})
 	r.answer(http.StatusOK)
