@@ -56,6 +56,13 @@ func mustFail(t *testing.T, err error, kind Kind) *AttemptError {
 	return failed
 }
 
+// serve returns a server on loopback.
+func serve(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server
+}
+
 // countConnections counts the connections that the server accepts.
 func countConnections(server *httptest.Server) *atomic.Int32 {
 	var count atomic.Int32
@@ -72,7 +79,7 @@ func TestPostDelivers(t *testing.T) {
 		got   http.Header
 		event Event
 	)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		got = r.Header.Clone()
 		var err error
 		if event, err = VerifyRequest(r, newSecret, pingTime); err != nil {
@@ -83,8 +90,7 @@ func TestPostDelivers(t *testing.T) {
 		}
 		w.WriteHeader(http.StatusAccepted)
 		io.WriteString(w, "thanks")
-	}))
-	defer server.Close()
+	})
 
 	header := mustSigner(t, newSecret).Header("evt_01", "ping", pingTime, []byte(pingBody))
 	before := len(header)
@@ -144,16 +150,15 @@ func TestPostToLocalhost(t *testing.T) {
 func TestPostFollowsNoRedirect(t *testing.T) {
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		var requests atomic.Int32
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			requests.Add(1)
 			w.Header().Set("Location", "/elsewhere")
 			w.WriteHeader(status)
-		}))
+		})
 		response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
 		if n := requests.Load(); err != nil || response.Status != status || n != 1 {
 			t.Errorf("status %d, want %d, after %d requests: %v", response.Status, status, n, err)
 		}
-		server.Close()
 	}
 }
 
@@ -205,11 +210,10 @@ func TestPostKeepsFourKiB(t *testing.T) {
 }
 
 func TestPostDoesNotDecompressBodies(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		io.WriteString(w, "not gzip at all")
-	}))
-	defer server.Close()
+	})
 	response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL, nil, nil)
 	if err != nil || string(response.Body) != "not gzip at all" {
 		t.Errorf("body %q, error %v", response.Body, err)
@@ -218,17 +222,16 @@ func TestPostDoesNotDecompressBodies(t *testing.T) {
 
 func TestPostBoundsHeaders(t *testing.T) {
 	for _, header := range []struct{ count, size int }{{1, 64 << 10}, {4096, 4}} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			for i := range header.count {
 				w.Header().Set("X-"+strconv.Itoa(i), strings.Repeat("x", header.size))
 			}
-		}))
+		})
 		response, err := newTestClient(t, Options{}).Post(t.Context(), server.URL+"/?token=hunter2", nil, nil)
 		mustFail(t, err, KindBadResponse)
 		if response.Status != 0 || !response.RemoteIP.IsLoopback() {
 			t.Errorf("status %d from %v", response.Status, response.RemoteIP)
 		}
-		server.Close()
 	}
 }
 
@@ -238,8 +241,7 @@ func TestPostIgnoresProxiesFromTheEnvironment(t *testing.T) {
 	const inside = "WEBHOOK_TEST_BEHIND_PROXY"
 	if os.Getenv(inside) == "" {
 		var proxied atomic.Bool
-		proxy := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { proxied.Store(true) }))
-		defer proxy.Close()
+		proxy := serve(t, func(http.ResponseWriter, *http.Request) { proxied.Store(true) })
 		command := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
 		command.Env = append(os.Environ(), inside+"=1", "NO_PROXY=", "no_proxy=", "REQUEST_METHOD=",
 			"HTTP_PROXY="+proxy.URL, "http_proxy="+proxy.URL, "HTTPS_PROXY="+proxy.URL, "https_proxy="+proxy.URL)
@@ -252,8 +254,7 @@ func TestPostIgnoresProxiesFromTheEnvironment(t *testing.T) {
 		return
 	}
 
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-	defer server.Close()
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	// A public name, because requests to loopback are never proxied.
 	client := newTestClient(t, Options{Resolver: resolvesTo{"127.0.0.1"}})
 	response, err := client.Post(t.Context(), "http://hooks.example.com:"+portOf(server)+"/", nil, nil)
@@ -438,11 +439,10 @@ func TestPostDistinguishesCancellationFromATimeout(t *testing.T) {
 			ctx, cancel := tt.end(t.Context())
 			defer cancel()
 			release := make(chan struct{})
-			server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+			server := serve(t, func(http.ResponseWriter, *http.Request) {
 				cancel() // in the middle of an attempt
 				<-release
-			}))
-			defer server.Close()
+			})
 			defer close(release)
 			_, err := newTestClient(t, Options{}).Post(ctx, server.URL, nil, nil)
 			if failed := mustFail(t, err, KindCanceled); !errors.Is(failed, tt.want) {

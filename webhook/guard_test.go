@@ -107,8 +107,7 @@ func (d *dialRecorder) dial(ctx context.Context, network, address string) (net.C
 }
 
 func TestPostDialsWhatItChecked(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	defer server.Close()
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
 	tests := []struct {
 		name    string
 		ips     resolvesTo

@@ -65,7 +65,7 @@ var hostileURLs = []string{
 	"https://hooks.localhost/", "https://localhost.localdomain/", "https://printer.local/",
 	"https://api.default.svc.cluster.local/", "https://metadata.google.internal/", "https://db.internal/",
 	"https://nas.home.arpa/", "https://router.lan/", "https://wiki.corp/", "https://intranet/", "https://kubernetes/",
-	// What is no host name.
+	// Hosts that are not names.
 	"https://hooks.example.com./", "https://.hooks.example.com/", "https://hooks..example.com/",
 	"https://-hooks.example.com/", "https://" + strings.Repeat("x", 64) + ".example.com/",
 	"https://" + strings.Repeat("abcdefg.", 32) + "com/", "https://*.example.com/", "https://a.example.com,127.0.0.1/",
