@@ -15,20 +15,6 @@ import (
 	"millwright/service/webhooks"
 )
 
-// addressActivities are the activities of the WebhookAddress workflow, real and fake.
-type addressActivities interface {
-	LoadAddress(ctx context.Context, id string) (webhooks.AddressState, error)
-	TurnOffIfUnsuccessful(ctx context.Context, id string) (bool, error)
-	WarnOfFailing(ctx context.Context, id string) (bool, error)
-	DisableAddress(ctx context.Context, id, reason string) error
-	EnableAddress(ctx context.Context, id string, since *models.Time) (webhooks.Released, error)
-	RedeliverSince(ctx context.Context, id string, since models.Time) (webhooks.Released, error)
-	TestAddress(ctx context.Context, id, begunAs string) (activities.TestResult, error)
-	SendExample(ctx context.Context, id string, kind models.EventType, begunAs string) (activities.TestResult, error)
-}
-
-var _, _ addressActivities = (*activities.Addresses)(nil), (*addressHarness)(nil)
-
 // addressHarness runs the WebhookAddress workflow with fakes of its dispatches and of the
 // address's row. The address is deleted after a day, unless a test does something else.
 type addressHarness struct {
@@ -68,15 +54,16 @@ func (h *addressHarness) become(at string, change func(*webhooks.AddressState)) 
 func (h *addressHarness) run() error {
 	h.runOnce(began,
 		func(env *testsuite.TestWorkflowEnvironment) {
-			register(env, activities.NameDispatchPending, h.DispatchPending)
-			register(env, activities.NameLoadAddress, h.LoadAddress)
-			register(env, activities.NameTurnOffAddress, h.TurnOffIfUnsuccessful)
-			register(env, activities.NameWarnOfFailing, h.WarnOfFailing)
-			register(env, activities.NameDisableAddress, h.DisableAddress)
-			register(env, activities.NameEnableAddress, h.EnableAddress)
-			register(env, activities.NameRedeliverSince, h.RedeliverSince)
-			register(env, activities.NameTestAddress, h.TestAddress)
-			register(env, activities.NameSendExample, h.SendExample)
+			var actual *activities.Addresses
+			register(env, activities.NameDispatchPending, (*activities.Dispatcher)(nil).DispatchPending, h.DispatchPending)
+			register(env, activities.NameLoadAddress, actual.LoadAddress, h.LoadAddress)
+			register(env, activities.NameTurnOffAddress, actual.TurnOffIfUnsuccessful, h.TurnOffIfUnsuccessful)
+			register(env, activities.NameWarnOfFailing, actual.WarnOfFailing, h.WarnOfFailing)
+			register(env, activities.NameDisableAddress, actual.DisableAddress, h.DisableAddress)
+			register(env, activities.NameEnableAddress, actual.EnableAddress, h.EnableAddress)
+			register(env, activities.NameRedeliverSince, actual.RedeliverSince, h.RedeliverSince)
+			register(env, activities.NameTestAddress, actual.TestAddress, h.TestAddress)
+			register(env, activities.NameSendExample, actual.SendExample, h.SendExample)
 		},
 		func(env *testsuite.TestWorkflowEnvironment) {
 			env.ExecuteWorkflow(WebhookAddress, webhookID, AddressRun{})
@@ -101,15 +88,16 @@ func (h *addressHarness) LoadAddress(_ context.Context, _ string) (webhooks.Addr
 	return state, nil
 }
 
-func (h *addressHarness) act(format string, args ...any) {
+// act keeps a call of an activity, whose fake has the lock until it calls the function.
+func (h *addressHarness) act(format string, args ...any) (unlock func()) {
+	h.mu.Lock()
 	h.acts = append(h.acts, fmt.Sprintf(h.now().Truncate(time.Millisecond).String()+" "+format, args...))
+	return h.mu.Unlock
 }
 
 // TurnOffIfUnsuccessful turns the address off.
 func (h *addressHarness) TurnOffIfUnsuccessful(context.Context, string) (bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("turn off")
+	defer h.act("turn off")()
 	if len(h.acts) == 1 {
 		return false, errors.New("the database is unreachable")
 	}
@@ -124,9 +112,7 @@ func (h *addressHarness) off(reason string) {
 
 // WarnOfFailing warns people.
 func (h *addressHarness) WarnOfFailing(context.Context, string) (bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("warn")
+	defer h.act("warn")()
 	at := models.TimeOf(h.env.Now())
 	h.state.WarnedAt = &at
 	return true, nil
@@ -134,27 +120,21 @@ func (h *addressHarness) WarnOfFailing(context.Context, string) (bool, error) {
 
 // DisableAddress turns the address off.
 func (h *addressHarness) DisableAddress(_ context.Context, _, reason string) error {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("disable %q", reason)
+	defer h.act("disable %q", reason)()
 	h.off(reason)
 	return nil
 }
 
 // EnableAddress turns the address on.
 func (h *addressHarness) EnableAddress(_ context.Context, _ string, since *models.Time) (webhooks.Released, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("enable %v", since)
+	defer h.act("enable %v", since)()
 	h.state.Enabled, h.state.FailingSince = true, nil
 	return webhooks.Released{Due: 3}, nil
 }
 
 // RedeliverSince is rejected while the address is off.
 func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since models.Time) (webhooks.Released, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("redeliver %v", since)
+	defer h.act("redeliver %v", since)()
 	if !h.state.Enabled {
 		return webhooks.Released{}, temporal.NewNonRetryableApplicationError("The address is off; turn it on first.", "validation_failed", nil)
 	}
@@ -163,17 +143,13 @@ func (h *addressHarness) RedeliverSince(_ context.Context, _ string, since model
 
 // TestAddress returns a response.
 func (h *addressHarness) TestAddress(_ context.Context, _, begunAs string) (activities.TestResult, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("test begun as %s", begunAs)
+	defer h.act("test begun as %s", begunAs)()
 	return activities.TestResult{Status: 204, LatencyMS: 12}, nil
 }
 
 // SendExample returns a response.
 func (h *addressHarness) SendExample(_ context.Context, _ string, kind models.EventType, begunAs string) (activities.TestResult, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.act("send %s begun as %s", kind, begunAs)
+	defer h.act("send %s begun as %s", kind, begunAs)()
 	return activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}, nil
 }
 
@@ -213,5 +189,15 @@ func (h *addressHarness) wantDispatches(dispatches int, err error) {
 	}
 	if len(h.dispatches) != dispatches {
 		h.t.Errorf("%d dispatches, want %d", len(h.dispatches), dispatches)
+	}
+}
+
+// wantContinued checks that the run ended by continuing as new, and the status that it passes.
+func (h *addressHarness) wantContinued(err error, shown string) {
+	h.t.Helper()
+	var run AddressRun
+	continuesAs(h.t, err, "WebhookAddress", webhookID, &run)
+	if run.Shown != shown {
+		h.t.Errorf("it passes %+v, want %s", run, shown)
 	}
 }

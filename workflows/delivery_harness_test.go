@@ -59,10 +59,11 @@ func (h *deliveryHarness) run() {
 					h.t.Errorf("%v", err)
 				}
 			}
-			register(env, activities.NameAttempt, h.Attempt)
-			register(env, activities.NameLoadDelivery, h.LoadDelivery)
-			register(env, activities.NameRedeliverDelivery, h.RedeliverDelivery)
-			register(env, activities.NameStopDelivery, h.StopDelivery)
+			var actual *activities.Deliveries
+			register(env, activities.NameAttempt, actual.Attempt, h.Attempt)
+			register(env, activities.NameLoadDelivery, actual.LoadDelivery, h.LoadDelivery)
+			register(env, activities.NameRedeliverDelivery, actual.RedeliverDelivery, h.RedeliverDelivery)
+			register(env, activities.NameStopDelivery, actual.StopDelivery, h.StopDelivery)
 			env.SetOnActivityCanceledListener(func(info *activity.Info) {
 				h.mu.Lock()
 				defer h.mu.Unlock()

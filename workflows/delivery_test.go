@@ -42,178 +42,119 @@ func TestADeliveryIsRetriedOnItsSchedule(t *testing.T) {
 	}
 }
 
-// Operators redeliver by update or signal.
-func TestRedeliver(t *testing.T) {
-	for _, by := range []string{"update", "signal"} {
-		redeliver := func(h *deliveryHarness, at string) {
-			if by == "signal" {
-				h.signal(SignalRedeliver, at)
-			} else {
-				h.update(at, SignalRedeliver, "{}")
+// Operators redeliver by update or signal, and stop by cancellation too.
+func TestOperatorsActOnADelivery(t *testing.T) {
+	for _, tt := range []struct {
+		name, at string
+		action   string
+		// redelivered is when a signal undoes it, "" for never.
+		redelivered    string
+		accepts        int // the number of the accepted attempt, or 0
+		attempts, ends string
+		status         models.DeliveryStatus
+	}{
+		{"redeliver starts the schedule again", "3m", SignalRedeliver, "", 0,
+			"0s 1m 3m 4m 9m 39m 2h39m 8h39m 20h39m 44h39m", retentionEnds, models.DeliveryFailed},
+		{"redeliver ends with a success", "3m", SignalRedeliver, "", 3, "0s 1m 3m", "3m", models.DeliveryDelivered},
+		{"redeliver after the last attempt ends with a success", "60h", SignalRedeliver, "", 9,
+			wholeSchedule + " 60h", "60h", models.DeliveryDelivered},
+		{"redeliver after the last attempt tries the whole schedule again", "60h", SignalRedeliver, "", 0,
+			wholeSchedule + " 60h 60h1m 60h6m 60h36m 62h36m 68h36m 80h36m 104h36m", retentionEnds, models.DeliveryFailed},
+		{"stop ends the attempts, and the workflow stays open", "3m", SignalStop, "", 0, "0s 1m", retentionEnds, models.DeliveryFailed},
+		{"stop is undone by redeliver, which starts the schedule again", "3m", SignalStop, "10m", 4,
+			"0s 1m 10m 11m", "11m", models.DeliveryDelivered},
+		{"stop after the last attempt has no effect", "60h", SignalStop, "", 0, wholeSchedule, retentionEnds, models.DeliveryFailed},
+	} {
+		for _, by := range []string{"update", "signal", "cancellation"} {
+			if by == "cancellation" && tt.action != SignalStop {
+				continue
 			}
+			t.Run(tt.name+", by "+by, func(t *testing.T) {
+				h := newDeliveryHarness(t)
+				h.accepts = func(number int) bool { return number == tt.accepts }
+				switch by {
+				case "update":
+					h.update(tt.at, tt.action, "{}")
+				case "signal":
+					h.signal(tt.action, tt.at)
+				default:
+					h.at(tt.at, func() { h.env.CancelWorkflow() })
+				}
+				h.signal(SignalRedeliver, tt.redelivered)
+				var after models.DeliveryStatus
+				h.change("3m2s", func() { after = h.row.Status })
+				h.run()
+				h.wantAttempts(tt.attempts)
+				h.wantClosed(tt.ends, tt.status)
+				if tt.action == SignalStop && tt.at == "3m" && after != models.DeliveryFailed {
+					t.Errorf("after stop the delivery is %s, want failed", after)
+				}
+			})
 		}
-		t.Run(by+" while retrying starts the schedule again", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			redeliver(h, "3m")
-			h.run()
-			h.wantAttempts("0s 1m 3m 4m 9m 39m 2h39m 8h39m 20h39m 44h39m")
-			h.wantClosed(retentionEnds, models.DeliveryFailed)
-		})
-		t.Run(by+" closes when the attempt succeeds", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			h.accepts = func(number int) bool { return number == 3 }
-			redeliver(h, "3m")
-			h.run()
-			h.wantAttempts("0s 1m 3m")
-			h.wantClosed("3m", models.DeliveryDelivered)
-		})
-		t.Run(by+" after the last attempt delivers and closes", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			h.accepts = func(number int) bool { return number == 9 }
-			redeliver(h, "60h")
-			h.run()
-			h.wantAttempts(wholeSchedule + " 60h")
-			h.wantClosed("60h", models.DeliveryDelivered)
-		})
-		t.Run(by+" after the last attempt tries the whole schedule again", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			redeliver(h, "60h")
-			h.run()
-			h.wantAttempts(wholeSchedule + " 60h 60h1m 60h6m 60h36m 62h36m 68h36m 80h36m 104h36m")
-			h.wantClosed(retentionEnds, models.DeliveryFailed)
-		})
 	}
-	t.Run("returns the state after the attempt", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.accepts = func(number int) bool { return number == 10 }
-		first, second := h.update("60h", SignalRedeliver, ""), h.update("60h0m30s", SignalRedeliver, "{}")
-		h.run()
-		next := models.TimeOf(began.Add(60*time.Hour + time.Minute))
-		if got, _ := first.result.(DeliveryResult); got.Status != models.DeliveryRetrying || got.Attempts != 9 || got.LastResult != "503" || *got.NextAttemptAt != next {
-			t.Errorf("the first returned %+v, %v", got, first.failed)
-		}
-		if got, _ := second.result.(DeliveryResult); got != (DeliveryResult{models.DeliveryDelivered, 10, "204", nil}) {
-			t.Errorf("the second returned %+v, %v", got, second.failed)
-		}
-		h.wantClosed("60h0m30s", models.DeliveryDelivered)
-	})
+}
+
+func TestRedeliverReturnsTheStateAfterTheAttempt(t *testing.T) {
+	h := newDeliveryHarness(t)
+	h.accepts = func(number int) bool { return number == 10 }
+	first, second := h.update("60h", SignalRedeliver, ""), h.update("60h0m30s", SignalRedeliver, "{}")
+	h.run()
+	if first.outcome != `{"status":"retrying","attempts":9,"last_result":"503","next_attempt_at":"2026-03-04T21:01:00.000Z"}` {
+		t.Errorf("the first returned %s", first.outcome)
+	}
+	if second.outcome != `{"status":"delivered","attempts":10,"last_result":"204","next_attempt_at":null}` {
+		t.Errorf("the second returned %s", second.outcome)
+	}
+	h.wantClosed("60h0m30s", models.DeliveryDelivered)
+}
+
+func TestCancellationCanBeRequestedInEachRun(t *testing.T) {
+	h := newDeliveryHarness(t)
+	h.at("3m", func() { h.env.CancelWorkflow() })
+	h.signal(SignalRedeliver, "10m")
+	h.at("10m30s", func() { h.env.CancelWorkflow() })
+	h.run()
+	h.wantAttempts("0s 1m 10m")
+	h.wantClosed(retentionEnds, models.DeliveryFailed)
+	if h.runs != 3 {
+		t.Errorf("%d runs, want a new one after each cancellation", h.runs)
+	}
 }
 
 // A redelivery of many makes the row pending: its address sends it, and wakes the workflow when that is recorded.
 func TestRedeliveryByTheAddress(t *testing.T) {
-	queue := func(h *deliveryHarness, at string) {
-		h.change(at, func() {
-			h.row.Status, h.row.NextAttemptAt, h.row.AttemptsBefore = models.DeliveryPending, nil, h.row.Attempts
+	for name, tt := range map[string]struct {
+		queued, sent   string
+		accepts        int
+		attempts, ends string
+		status         models.DeliveryStatus
+	}{
+		"fails again while the old attempt, of 36m, waits, and begins a new schedule": {"10m", "11m", 0,
+			"0s 1m 6m 11m 12m 17m 47m 2h47m 8h47m 20h47m 44h47m", retentionEnds, models.DeliveryFailed},
+		"succeeds":                           {"60h", "61h", 9, wholeSchedule + " 61h", "61h", models.DeliveryDelivered},
+		"keeps the old attempt from sending": {"10m", "5h", 4, "0s 1m 6m 5h", "5h", models.DeliveryDelivered},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newDeliveryHarness(t)
+			h.accepts = func(number int) bool { return number == tt.accepts }
+			h.change(tt.queued, func() {
+				h.row.Status, h.row.NextAttemptAt, h.row.AttemptsBefore = models.DeliveryPending, nil, h.row.Attempts
+			})
+			h.change(tt.sent, func() { h.attempt(h.env.Now()); h.env.SignalWorkflow(SignalWake, nil) })
+			h.run()
+			h.wantAttempts(tt.attempts)
+			h.wantClosed(tt.ends, tt.status)
 		})
 	}
-	send := func(h *deliveryHarness, at string) {
-		h.change(at, func() { h.attempt(h.env.Now()); h.env.SignalWorkflow(SignalWake, nil) })
-	}
-	t.Run("that fails again while the old attempt waits begins a new schedule", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		queue(h, "10m") // the fourth attempt is due at 36m
-		send(h, "11m")
-		h.run()
-		h.wantAttempts("0s 1m 6m 11m 12m 17m 47m 2h47m 8h47m 20h47m 44h47m")
-		h.wantClosed(retentionEnds, models.DeliveryFailed)
-	})
-	t.Run("that succeeds ends the workflow", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.accepts = func(number int) bool { return number == 9 }
-		queue(h, "60h")
-		send(h, "61h")
-		h.run()
-		h.wantAttempts(wholeSchedule + " 61h")
-		h.wantClosed("61h", models.DeliveryDelivered)
-	})
-	t.Run("keeps the old attempt from sending", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.accepts = func(number int) bool { return number == 4 }
-		queue(h, "10m")
-		send(h, "5h")
-		h.run()
-		h.wantAttempts("0s 1m 6m 5h")
-		h.wantClosed("5h", models.DeliveryDelivered)
-	})
-}
-
-// Operators stop by update, signal or cancellation.
-func TestStop(t *testing.T) {
-	for _, by := range []string{"update", "signal", "cancellation"} {
-		stop := func(h *deliveryHarness, at string) {
-			switch by {
-			case "update":
-				h.update(at, SignalStop, "{}")
-			case "signal":
-				h.signal(SignalStop, at)
-			default:
-				h.at(at, func() { h.env.CancelWorkflow() })
-			}
-		}
-		t.Run(by+" stops at once and stays open", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			var after models.DeliveryStatus
-			stop(h, "3m")
-			h.change("3m2s", func() { after = h.row.Status })
-			h.run()
-			h.wantAttempts("0s 1m")
-			if after != models.DeliveryFailed {
-				t.Errorf("after stop the delivery is %s, want failed", after)
-			}
-			h.wantClosed(retentionEnds, models.DeliveryFailed)
-		})
-		t.Run(by+" can be undone by redeliver, which restarts the schedule", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			stop(h, "3m")
-			h.signal(SignalRedeliver, "10m")
-			h.accepts = func(number int) bool { return number == 4 }
-			h.run()
-			h.wantAttempts("0s 1m 10m 11m")
-			h.wantClosed("11m", models.DeliveryDelivered)
-		})
-		t.Run(by+" after the last attempt has no effect", func(t *testing.T) {
-			h := newDeliveryHarness(t)
-			stop(h, "60h")
-			h.run()
-			h.wantAttempts(wholeSchedule)
-			h.wantClosed(retentionEnds, models.DeliveryFailed)
-		})
-	}
-	t.Run("can be requested by cancellation again in the next run", func(t *testing.T) {
-		h := newDeliveryHarness(t)
-		h.at("3m", func() { h.env.CancelWorkflow() })
-		h.signal(SignalRedeliver, "10m")
-		h.at("10m30s", func() { h.env.CancelWorkflow() })
-		h.run()
-		h.wantAttempts("0s 1m 10m")
-		h.wantClosed(retentionEnds, models.DeliveryFailed)
-		if h.runs != 3 {
-			t.Errorf("%d runs, want a new one after each cancellation", h.runs)
-		}
-	})
 }
 
 func TestRejectedUpdatesOfADelivery(t *testing.T) {
 	h := newDeliveryHarness(t)
-	rejected := map[string]*update{}
-	for at, input := range map[string]string{"1s": `{"now": "true"}`, "2s": `[]`, "3s": `"x"`} {
-		for _, name := range []string{SignalRedeliver, SignalStop} {
-			rejected[name+" "+input] = h.update(at, name, input)
-		}
-	}
 	late, off := h.update("60h", SignalStop, "{}"), h.update("61h", SignalRedeliver, "{}")
 	h.change("60h30m", func() { h.addressOff = true })
 	h.run()
-	for what, got := range rejected {
-		if got.accepted || got.rejected == nil {
-			t.Errorf("%s was accepted", what)
-		}
-	}
-	if !late.accepted || late.failed == nil || !strings.Contains(late.failed.Error(), "The delivery is failed.") {
-		t.Errorf("stopping a failed one: %+v", late)
-	}
-	if !off.accepted || off.failed == nil || !strings.Contains(off.failed.Error(), "turn it on first") {
-		t.Errorf("redelivering to an address that is off: %+v", off)
+	if late.outcome != "failed: The delivery is failed." || off.outcome != "failed: The address is off; turn it on first." {
+		t.Errorf("stopping a failed one: %s; redelivering to an address that is off: %s", late.outcome, off.outcome)
 	}
 	h.wantAttempts(wholeSchedule)
 	h.wantClosed(retentionEnds, models.DeliveryFailed)
@@ -253,8 +194,8 @@ func TestADeliveryEnds(t *testing.T) {
 		h.change("700h", func() { h.gone = true })
 		got := h.update("701h", SignalRedeliver, "{}")
 		h.run()
-		if result, _ := got.result.(DeliveryResult); result.Status != "gone" {
-			t.Errorf("the update returned %+v, %v", got.result, got.failed)
+		if !strings.Contains(got.outcome, `"status":"gone"`) {
+			t.Errorf("the update returned %s", got.outcome)
 		}
 	})
 }

@@ -29,10 +29,3 @@ func TestFeedbackFromCreationToItsEnd(t *testing.T) {
 		h.wantMarkers("0s created → open, 40h30m0s open → resolved, 100h0m0s created → open, 100h0m0s open → resolved")
 	})
 }
-
-func TestWorkflowOfRemovedFeedbackEnds(t *testing.T) {
-	h := newFeedbackHarness(t)
-	h.write("10h", func() { h.gone = true })
-	h.run()
-	h.wantClosed("10h")
-}

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"go.temporal.io/api/sdk/v1"
 	"go.temporal.io/sdk/activity"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
@@ -31,6 +33,9 @@ const (
 	eventID        = "evt_01jd8q4v6cf5e8hbbfwj0zq3tr"
 	personID       = "idn_01jd8q4v6cf5e8hbbfwj0zq3ts"
 )
+
+// asPerson is the input of an update as the person.
+const asPerson = `{"person": "` + personID + `"}`
 
 // consolePage is the page that the details link to.
 const consolePage = "https://millwright.test/console/page"
@@ -143,8 +148,8 @@ func newEnvironment(start time.Time, o *observer) *testsuite.TestWorkflowEnviron
 	return env
 }
 
-// register registers a fake activity under its stored name.
-func register(r sdkworker.ActivityRegistry, name string, fake any) {
+// register registers the fake of an activity, which has the type of the actual one.
+func register[F any](r sdkworker.ActivityRegistry, name string, _ /* actual */, fake F) {
 	r.RegisterActivityWithOptions(fake, activity.RegisterOptions{Name: name})
 }
 
@@ -241,21 +246,12 @@ func (i *observedOutbound) SideEffectWithOptions(
 func (i *observedOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
 	err := i.Next.UpsertTypedSearchAttributes(ctx, attributes...)
 	now := map[string]string{}
-	set := i.GetTypedSearchAttributes(ctx)
-	for _, key := range Attributes {
-		switch key := key.(type) {
-		case temporal.SearchAttributeKeyKeyword:
-			if value, ok := set.GetKeyword(key); ok {
-				now[key.GetName()] = value
-			}
-		case temporal.SearchAttributeKeyInt64:
-			if value, ok := set.GetInt64(key); ok {
-				now[key.GetName()] = fmt.Sprint(value)
-			}
-		case temporal.SearchAttributeKeyTime:
-			if value, ok := set.GetTime(key); ok {
-				now[key.GetName()] = value.Sub(began).String()
-			}
+	for key, value := range i.GetTypedSearchAttributes(ctx).GetUntypedValues() {
+		if at, isTime := value.(time.Time); isTime {
+			value = at.Sub(began)
+		}
+		if value != nil {
+			now[key.GetName()] = fmt.Sprint(value)
 		}
 	}
 	i.o.shown = append(i.o.shown, shown{sinceBeginning(ctx), now, workflow.GetCurrentDetails(ctx)})
@@ -277,74 +273,96 @@ func durations(text string) []time.Duration {
 	return all
 }
 
-// checkContinuesAs checks that a run ended by continuing as the workflow with the id.
-func checkContinuesAs(t *testing.T, err error, workflowName, id string) {
+// continuesAs checks that a run ended by continuing as the workflow with the id, and decodes
+// the other arguments of the next run.
+func continuesAs(t reporter, err error, workflowName, id string, passed ...any) {
 	t.Helper()
 	next, ok := errors.AsType[*workflow.ContinueAsNewError](err)
 	if !ok {
 		t.Fatalf("the run ended with %v, want it to continue as new", err)
 	}
 	var argument string
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &argument); err != nil {
-		t.Fatal(err)
+	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, append([]any{&argument}, passed...)...); err != nil {
+		t.Fatalf("it continues with %v", err)
 	}
 	if next.WorkflowType.Name != workflowName || argument != id {
 		t.Errorf("it continues as %s(%q), want %s(%q)", next.WorkflowType.Name, argument, workflowName, id)
 	}
 }
 
-// continuesWith returns what a run that continues as new passes to the next one.
-func continuesWith[Run any](t reporter, err error) (run Run) {
-	t.Helper()
-	next, ok := errors.AsType[*workflow.ContinueAsNewError](err)
-	if !ok {
-		t.Fatalf("the run ended with %v, want it to continue as new", err)
-	}
-	var id string
-	if err := converter.GetDefaultDataConverter().FromPayloads(next.Input, &id, &run); err != nil {
-		t.Fatalf("it continues with %v", err)
-	}
-	return run
+// updateResult is what an update's caller gets: its result as JSON, or "rejected: " by the
+// validator or "failed: " in the handler, and the sentence of the error, whose type is kind.
+type updateResult struct {
+	at            time.Duration
+	outcome, kind string
 }
 
-// update is the result of an update.
-type update struct {
-	accepted bool
-	// rejected is the error of the validator, failed that of the handler.
-	rejected, failed error
-	result           any
-	at               time.Duration
-}
-
-// update plans an update with the JSON input and returns its result, for after the run.
-func (h *harness) update(when, name, input string) *update {
-	result := &update{}
-	h.at(when, func() {
-		callback := &testsuite.TestUpdateCallback{
-			OnAccept: func() { result.accepted = true },
-			OnReject: func(err error) { result.rejected = err },
-			OnComplete: func(value any, err error) {
-				result.result, result.failed, result.at = value, err, h.now()
-				h.updatedAt = h.now()
-			},
-		}
-		if input == "" {
-			h.env.UpdateWorkflow(name, name+when, callback)
-			return
-		}
-		h.env.UpdateWorkflow(name, name+when, callback, json.RawMessage(input))
-	})
+// update plans an update with the input, which is JSON or "". It returns where its
+// outcome will be.
+func (h *harness) update(when, name, input string) *updateResult {
+	result := &updateResult{at: -1}
+	h.at(when, func() { h.send(name, name+when, input, result) })
 	return result
 }
 
+// send sends an update with the id.
+func (h *harness) send(name, id, input string, result *updateResult) {
+	var arguments []any
+	if input != "" {
+		arguments = append(arguments, json.RawMessage(input))
+	}
+	h.env.UpdateWorkflow(name, id, &callbacks{h, result}, arguments...)
+}
+
+type callbacks struct {
+	h      *harness
+	result *updateResult
+}
+
+func (*callbacks) Accept() {}
+
+func (c *callbacks) Reject(err error) { c.failed("rejected: ", err) }
+
+func (c *callbacks) failed(how string, err error) {
+	c.result.at, c.result.outcome = c.h.now(), how+err.Error()
+	if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
+		c.result.outcome, c.result.kind = how+failed.Message(), failed.Type()
+	}
+}
+
+func (c *callbacks) Complete(value any, err error) {
+	c.h.updatedAt = c.h.now()
+	if err != nil {
+		c.failed("failed: ", err)
+		return
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	c.result.at, c.result.outcome = c.h.now(), string(text)
+}
+
+// metadata returns what the Temporal UI queries: the current details, and the signals,
+// queries and updates with their descriptions.
+func (h *harness) metadata() *sdk.WorkflowMetadata {
+	h.t.Helper()
+	var metadata sdk.WorkflowMetadata
+	value, err := h.env.QueryWorkflow("__temporal_workflow_metadata")
+	if err == nil {
+		err = value.Get(&metadata)
+	}
+	if err != nil {
+		h.t.Fatalf("query the metadata: %v", err)
+	}
+	return &metadata
+}
+
+func (h *harness) details() string { return h.metadata().GetCurrentDetails() }
+
 func checkAttributes(t *testing.T, got, want map[string]string) {
 	t.Helper()
-	for name, value := range want {
-		if got[name] != value {
-			t.Errorf("search attribute %s is %q, want %q", name, got[name], value)
-		}
-	}
-	if len(got) != len(want) {
+	if !maps.Equal(got, want) {
 		t.Errorf("search attributes %v, want %v", got, want)
 	}
 }

@@ -13,13 +13,6 @@ import (
 	"millwright/activities"
 )
 
-// mailActivities are the activities of the Mail workflow, real and fake.
-type mailActivities interface {
-	SendMail(ctx context.Context, organizationID string) (activities.MailResult, error)
-}
-
-var _, _ mailActivities = (*activities.Mails)(nil), (*mailHarness)(nil)
-
 // mailHarness runs the Mail workflow with a fake of its activity.
 type mailHarness struct {
 	harness
@@ -47,7 +40,9 @@ var serverFailed = activities.MailResult{PutOff: 1, Waiting: 2, Oldest: timeAt(0
 // run runs the workflow to the end of its first run.
 func (h *mailHarness) run() {
 	h.runOnce(began,
-		func(env *testsuite.TestWorkflowEnvironment) { register(env, activities.NameSendMail, h.SendMail) },
+		func(env *testsuite.TestWorkflowEnvironment) {
+			register(env, activities.NameSendMail, (*activities.Mails)(nil).SendMail, h.SendMail)
+		},
 		func(env *testsuite.TestWorkflowEnvironment) { env.ExecuteWorkflow(Mail, organizationID) })
 }
 
@@ -135,29 +130,24 @@ func TestMailOutlastsAnOutageOfTheDatabase(t *testing.T) {
 	}
 }
 
-func TestMailContinuesAsNew(t *testing.T) {
-	t.Run("with a long history", func(t *testing.T) {
-		h := newMailHarness(t, mailWaits("10m"))
-		h.historyLength = mailHistoryLimit + 1
-		h.run()
-		h.wantSends("0s") // the next run sends first
-		checkContinuesAs(t, h.err, MailName, organizationID)
-	})
-	t.Run("but not with a short one", func(t *testing.T) {
-		h := newMailHarness(t, mailWaits("10m"))
-		h.historyLength = mailHistoryLimit
-		h.run()
-		h.wantSends("0s 10m")
-		h.wantEnd("10m")
-	})
-	t.Run("and not while a wake waits", func(t *testing.T) {
-		h := newMailHarness(t, serverFailed)
-		h.historyLength = mailHistoryLimit + 1
-		h.signal(SignalWake, "5s")
-		h.run()
-		h.wantSends("0s 15s")
-		h.wantEnd("15s")
-	})
+func TestMailContinuesAsNewWithALongHistory(t *testing.T) {
+	h := newMailHarness(t, mailWaits("10m"))
+	h.historyLength = mailHistoryLimit + 1
+	h.run()
+	h.wantSends("0s") // the next run sends first
+	continuesAs(t, h.err, MailName, organizationID)
+	// But not with a short one, and not while a wake waits.
+	h = newMailHarness(t, mailWaits("10m"))
+	h.historyLength = mailHistoryLimit
+	h.run()
+	h.wantSends("0s 10m")
+	h.wantEnd("10m")
+	h = newMailHarness(t, serverFailed)
+	h.historyLength = mailHistoryLimit + 1
+	h.signal(SignalWake, "5s")
+	h.run()
+	h.wantSends("0s 15s")
+	h.wantEnd("15s")
 }
 
 // The details have counts, times and the reason, and name no person.

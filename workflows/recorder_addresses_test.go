@@ -2,18 +2,16 @@ package workflows_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"time"
 
-	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
 	"millwright/activities"
 	"millwright/models"
 	"millwright/service/store"
+	"millwright/service/upkeep"
 	"millwright/service/webhooks"
 	"millwright/worker"
 	"millwright/workflows"
@@ -40,163 +38,78 @@ const (
 )
 
 func playSweep(ctx context.Context, r *recorder) (string, error) {
-	const id = "recorded-sweep"
-	_, err := r.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue}, workflows.SweepName, workflows.SweepRun{For: time.Second})
-	return id, err
+	return r.start(ctx, "recorded-sweep", workflows.SweepName, workflows.SweepRun{For: time.Second})
 }
 
 func playRetried(ctx context.Context, r *recorder) (string, error) {
-	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta"
-	r.failing(id, 2)
-	return workflows.DeliveryID(id), r.wakeFailing(ctx, id)
+	return r.openDelivery(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3ta", 2)
 }
 
 func playFailed(ctx context.Context, r *recorder) (string, error) {
-	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb"
-	r.failing(id, 3)
-	if err := r.wakeFailing(ctx, id); err != nil {
-		return "", err
-	}
-	workflowID := workflows.DeliveryID(id)
-	if err := r.awaitTimes(ctx, workflowID, activities.NameAttempt, 1); err != nil {
-		return "", err
-	}
-	if err := r.sendUpdate(ctx, workflowID, "stop", "{}"); err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, "timer", 1); err != nil {
-		return "", err
-	}
-	return workflowID, r.sendUpdate(ctx, workflowID, "redeliver", "{}")
+	workflowID, err := r.openDelivery(ctx, "dlv_01jd8q4v6cf5e8hbbfwj0zq3tb", 3)
+	return workflowID, errors.Join(err,
+		r.update(ctx, workflowID, "Attempt", "stop", members{}, true),
+		r.update(ctx, workflowID, "timer", "redeliver", members{}, true))
 }
 
 func playCancelledDelivery(ctx context.Context, r *recorder) (string, error) {
 	const id = "dlv_01jd8q4v6cf5e8hbbfwj0zq3tc"
-	r.failing(id, 100)
-	if err := r.wakeFailing(ctx, id); err != nil {
-		return "", err
-	}
-	workflowID := workflows.DeliveryID(id)
-	if err := r.awaitTimes(ctx, workflowID, activities.NameAttempt, 1); err != nil {
-		return "", err
-	}
-	if err := r.client.CancelWorkflow(ctx, workflowID, ""); err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
-		return "", err
-	}
+	workflowID, err := r.openDelivery(ctx, id, 100)
+	err = errors.Join(err, r.cancelAfter(ctx, workflowID, "Attempt"), r.await(ctx, workflowID, "continued"))
 	r.mu.Lock()
 	r.rows[id].delivered = 0
 	r.mu.Unlock()
-	return workflowID, r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalRedeliver, nil)
+	return workflowID, errors.Join(err, r.client.SignalWorkflow(ctx, workflowID, "", workflows.SignalRedeliver, nil))
 }
 
 func playAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3te"
-	a := r.address(id)
-	a.state.Due = true
-	workflowID, err := r.openAddress(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 2); err != nil {
-		return "", err
-	}
-	return workflowID, r.deleteAddress(ctx, id)
+	workflowID, err := r.openAddress(ctx, id, webhooks.AddressState{Due: true}, nil)
+	return workflowID, errors.Join(err, r.deleteAddressAfter(ctx, id, "LoadAddress LoadAddress"))
 }
 
 func playOperatedAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tf"
-	r.address(id)
-	workflowID, err := r.openAddress(ctx, id)
-	if err := errors.Join(err, r.await(ctx, workflowID, "LoadAddress")); err != nil {
-		return "", err
-	}
-	for _, update := range [][2]string{{"disable", `{"reason": "maintenance"}`}, {"enable", `{"since": "2026-03-01T08:00:00Z"}`}} {
-		if err := r.sendUpdate(ctx, workflowID, update[0], update[1]); err != nil {
-			return "", err
-		}
-	}
-	if err := r.awaitTimes(ctx, workflowID, activities.NameDispatchPending, 1); err != nil {
-		return "", err
-	}
-	return workflowID, r.deleteAddress(ctx, id)
+	workflowID, err := r.openAddress(ctx, id, webhooks.AddressState{}, nil)
+	return workflowID, errors.Join(err,
+		r.update(ctx, workflowID, "LoadAddress", "disable", members{"reason": "maintenance"}, true),
+		r.update(ctx, workflowID, "", "enable", members{"since": "2026-03-01T08:00:00Z"}, true),
+		r.deleteAddressAfter(ctx, id, "DispatchPending"))
 }
 
 func playTestedAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tk"
-	r.address(id)
-	workflowID, err := r.openAddress(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 1); err != nil {
-		return "", err
-	}
-	for _, update := range [][2]string{{"test", "{}"}, {"trigger", `{"event_type": "work_order.created"}`}} {
-		if err := r.sendUpdate(ctx, workflowID, update[0], update[1]); err != nil {
-			return "", err
-		}
-	}
-	return workflowID, r.deleteAddress(ctx, id)
+	workflowID, err := r.openAddress(ctx, id, webhooks.AddressState{}, nil)
+	return workflowID, errors.Join(err,
+		r.update(ctx, workflowID, "LoadAddress", "test", members{}, true),
+		r.update(ctx, workflowID, "", "trigger", members{"event_type": "work_order.created"}, true),
+		r.deleteAddressAfter(ctx, id, ""))
 }
 
 func playCancelledAddress(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3tg"
-	r.address(id)
-	workflowID, err := r.openAddress(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, activities.NameLoadAddress, 1); err != nil {
-		return "", err
-	}
-	if err := r.client.CancelWorkflow(ctx, workflowID, ""); err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, "continued", 1); err != nil {
-		return "", err
-	}
-	return workflowID, r.deleteAddress(ctx, id)
+	workflowID, err := r.openAddress(ctx, id, webhooks.AddressState{}, nil)
+	return workflowID, errors.Join(err, r.cancelAfter(ctx, workflowID, "LoadAddress"), r.deleteAddressAfter(ctx, id, "continued"))
 }
 
 func playTurnedOff(ctx context.Context, r *recorder) (string, error) {
 	const id = "whk_01jd8q4v6cf5e8hbbfwj0zq3th"
-	a := r.address(id)
-	a.state.Due = true
-	a.dispatch = func(a *recordedAddress) { a.state.ShutOffDue = true }
-	workflowID, err := r.openAddress(ctx, id)
-	if err != nil {
-		return "", err
-	}
-	if err := r.awaitTimes(ctx, workflowID, activities.NameTurnOffAddress, 1); err != nil {
-		return "", err
-	}
-	return workflowID, r.deleteAddress(ctx, id)
+	workflowID, err := r.openAddress(ctx, id, webhooks.AddressState{Due: true}, func(a *recordedAddress) { a.state.ShutOffDue = true })
+	return workflowID, errors.Join(err, r.deleteAddressAfter(ctx, id, "TurnOffIfUnsuccessful"))
 }
 
-// after returns the time from now.
-func after(d time.Duration) *models.Time {
-	at := models.TimeOf(time.Now().Add(d))
-	return &at
-}
-
-// failing adds a delivery whose first attempt failed, and which the attempt of the number delivers.
-func (r *recorder) failing(id string, delivered int) {
+// openDelivery adds a delivery whose first attempt failed, and which the attempt of the number
+// delivers. It starts the delivery's workflow as a dispatcher does.
+func (r *recorder) openDelivery(ctx context.Context, id string, delivered int) (workflowID string, err error) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.rows[id] = &recordedRow{delivered: delivered, DeliveryState: webhooks.DeliveryState{
 		DeliveryID: id, WebhookID: recordedWebhook, IntegrationID: recordedIntegration, OrganizationID: recordedOrganization,
 		RecordID: "wo_01jd8q4v6cf5e8hbbfwj0zq3tq", EventID: "evt_01jd8q4v6cf5e8hbbfwj0zq3tr", Workflow: true,
 		EventType: models.EventWorkOrderCreated, Status: models.DeliveryRetrying, Attempts: 1,
-		Made:      []webhooks.AttemptMade{{Number: 1, At: *after(0), Result: "503"}},
-		KeptUntil: *after(models.EventRetention),
+		Made:      []webhooks.AttemptMade{{Number: 1, At: *timeIn(0), Result: "503"}},
+		KeptUntil: *timeIn(models.EventRetention),
 	}}
-}
-
-// wakeFailing starts the delivery's workflow as a dispatcher does.
-func (r *recorder) wakeFailing(ctx context.Context, id string) error {
+	r.mu.Unlock()
 	waker := worker.NewWaker(ctx, r.client, slog.New(slog.DiscardHandler))
 	waker.WakeFailing(store.FailingDelivery{
 		DeliveryID: id, OrganizationID: recordedOrganization, IntegrationID: recordedIntegration, WebhookID: recordedWebhook,
@@ -204,68 +117,27 @@ func (r *recorder) wakeFailing(ctx context.Context, id string) error {
 		Page: "https://millwright.example.com/console/go/" + id,
 	})
 	waker.Stop(ctx)
-	return ctx.Err()
+	return workflows.DeliveryID(id), ctx.Err()
 }
 
-func (r *recorder) address(id string) *recordedAddress {
+// openAddress adds an address, whose first dispatch does something, and wakes its workflow.
+func (r *recorder) openAddress(
+	ctx context.Context, id string, state webhooks.AddressState, dispatch func(*recordedAddress),
+) (workflowID string, err error) {
+	state.WebhookID, state.OrganizationID, state.IntegrationID, state.Enabled = id, recordedOrganization, recordedIntegration, true
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.addresses[id] = &recordedAddress{state: webhooks.AddressState{
-		WebhookID: id, OrganizationID: recordedOrganization, IntegrationID: recordedIntegration, Enabled: true,
-	}}
-	return r.addresses[id]
-}
-
-func (r *recorder) openAddress(ctx context.Context, id string) (workflowID string, err error) {
+	r.addresses[id] = &recordedAddress{state: state, dispatch: dispatch}
+	r.mu.Unlock()
 	return workflows.WebhookAddressID(id), r.wake(ctx, store.WakeTarget{Kind: store.TargetWebhook, ID: id})
 }
 
-// deleteAddress ends the address's workflow.
-func (r *recorder) deleteAddress(ctx context.Context, id string) error {
+// deleteAddressAfter ends the address's workflow once its history shows the words.
+func (r *recorder) deleteAddressAfter(ctx context.Context, id, words string) error {
+	err := r.await(ctx, workflows.WebhookAddressID(id), words)
 	r.mu.Lock()
 	r.addresses[id].state = webhooks.AddressState{}
 	r.mu.Unlock()
-	return r.client.SignalWorkflow(ctx, workflows.WebhookAddressID(id), "", workflows.SignalWake, nil)
-}
-
-func (r *recorder) sendUpdate(ctx context.Context, workflowID, name, input string) error {
-	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateName: name, Args: []any{json.RawMessage(input)}, WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return err
-	}
-	return handle.Get(ctx, nil)
-}
-
-// awaitTimes waits until the first run's history shows the word that number of times.
-func (r *recorder) awaitTimes(ctx context.Context, workflowID, word string, times int) error {
-	events := r.client.GetWorkflowHistory(ctx, workflowID, "", true, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	for events.HasNext() {
-		event, err := events.Next()
-		if err != nil {
-			return err
-		}
-		if wordFor(event) == word {
-			if times--; times == 0 {
-				return nil
-			}
-		}
-	}
-	return nil
-}
-
-// firstRun returns the id of the first run of a workflow that may have continued as new.
-func (r *recorder) firstRun(ctx context.Context, workflowID string) string {
-	events := r.client.GetWorkflowHistory(ctx, workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
-	if !events.HasNext() {
-		return ""
-	}
-	event, err := events.Next()
-	if err != nil {
-		return ""
-	}
-	return event.GetWorkflowExecutionStartedEventAttributes().GetFirstExecutionRunId()
+	return errors.Join(err, r.client.SignalWorkflow(ctx, workflows.WebhookAddressID(id), "", workflows.SignalWake, nil))
 }
 
 // Attempt is accepted with its number; before, Temporal retries it after a second.
@@ -273,7 +145,7 @@ func (a *fakeActivities) Attempt(_ context.Context, id string) (webhooks.Deliver
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	row := a.rows[id]
-	row.LoadedAt = *after(0)
+	row.LoadedAt = *timeIn(0)
 	if row.Status != models.DeliveryRetrying {
 		return row.DeliveryState, nil
 	}
@@ -308,7 +180,7 @@ func (a *fakeActivities) LoadAddress(_ context.Context, id string) (webhooks.Add
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := a.addresses[id].state
-	state.LoadedAt = *after(0)
+	state.LoadedAt = *timeIn(0)
 	return state, nil
 }
 
@@ -327,7 +199,7 @@ func (a *fakeActivities) DisableAddress(_ context.Context, id, reason string) er
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	state := &a.addresses[id].state
-	state.Enabled, state.OffReason, state.OffAt = false, &reason, after(0)
+	state.Enabled, state.OffReason, state.OffAt = false, &reason, timeIn(0)
 	return nil
 }
 
@@ -360,4 +232,13 @@ func (a *fakeActivities) WakeMissing(context.Context) (int, error) { return 0, n
 func (a *fakeActivities) SweepForAWhile(_ context.Context, duration time.Duration) (int, error) {
 	time.Sleep(duration) //nolint:forbidigo // the run lasts as long
 	return 3, nil
+}
+
+func playHousekeeping(ctx context.Context, r *recorder) (string, error) {
+	return r.start(ctx, "recorded-housekeeping", workflows.HousekeepingName, workflows.HousekeepingRun{For: time.Second})
+}
+
+func (a *fakeActivities) HousekeepForAWhile(_ context.Context, duration time.Duration) (upkeep.RemovalResult, error) {
+	time.Sleep(duration) //nolint:forbidigo // the run lasts as long
+	return upkeep.RemovalResult{RevokedTokens: 2}, nil
 }

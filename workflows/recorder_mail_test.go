@@ -24,11 +24,11 @@ func (a *fakeActivities) SendMail(context.Context, string) (activities.MailResul
 	a.mailRuns++
 	switch a.mailRuns {
 	case 1:
-		return activities.MailResult{Sent: 2, PutOff: 1, Waiting: 1, Oldest: after(0), NextAt: after(time.Second), Reason: recordedReason}, nil
+		return activities.MailResult{Sent: 2, PutOff: 1, Waiting: 1, Oldest: timeIn(0), NextAt: timeIn(time.Second), Reason: recordedReason}, nil
 	case 2:
-		return activities.MailResult{PutOff: 1, Waiting: 1, Oldest: after(0), NextAt: after(time.Hour), Reason: recordedReason}, nil
+		return activities.MailResult{PutOff: 1, Waiting: 1, Oldest: timeIn(0), NextAt: timeIn(time.Hour), Reason: recordedReason}, nil
 	case 3:
-		return activities.MailResult{PutOff: 1, Waiting: 2, Oldest: after(0), NextAt: after(time.Second), ServerFailed: true, Reason: "The mail server refused the connection."}, nil
+		return activities.MailResult{PutOff: 1, Waiting: 2, Oldest: timeIn(0), NextAt: timeIn(time.Second), ServerFailed: true, Reason: "The mail server refused the connection."}, nil
 	default:
 		return activities.MailResult{Sent: 2}, nil
 	}

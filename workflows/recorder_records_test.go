@@ -3,12 +3,10 @@ package workflows_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
 	"go.temporal.io/api/history/v1"
-	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/temporal"
 
@@ -125,14 +123,14 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.StatusInProgress),
 		workOrderState(id, models.StatusCancelled),
 	})
-	person := map[string]string{"person": recordedPerson}
+	person := members{"person": recordedPerson}
 	return workflowID, errors.Join(err,
 		r.update(ctx, workflowID, "LoadWorkOrder", workflows.UpdateHold, person, true),
 		r.update(ctx, workflowID, "done", workflows.UpdateReview,
-			map[string]string{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
+			members{"decision": "approve", "comment": "Well done.", "person": recordedPerson}, false),
 		r.update(ctx, workflowID, "done done", workflows.UpdateResume, person, true),
 		r.update(ctx, workflowID, "done done done", workflows.UpdateCancel,
-			map[string]string{"reason": "Duplicate", "person": recordedPerson}, true),
+			members{"reason": "Duplicate", "person": recordedPerson}, true),
 	)
 }
 
@@ -144,8 +142,7 @@ func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.StatusComplete),
 	})
 	return workflowID, errors.Join(err,
-		r.await(ctx, workflowID, "LoadWorkOrder"),
-		r.client.CancelWorkflow(ctx, workflowID, ""),
+		r.cancelAfter(ctx, workflowID, "LoadWorkOrder"),
 		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWake),
 		r.signalAfter(ctx, workflowID, "cancel LoadWorkOrder", workflows.SignalWake),
 	)
@@ -207,25 +204,6 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 	return workflowID + " " + first, r.wake(ctx, target)
 }
 
-// update sends an update once the history shows the words, and checks whether it
-// succeeds.
-func (r *recorder) update(ctx context.Context, workflowID, words, name string, input any, succeeds bool) error {
-	if err := r.await(ctx, workflowID, words); err != nil {
-		return err
-	}
-	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
-		WorkflowID: workflowID, UpdateID: "update-" + name, UpdateName: name, Args: []any{input},
-		WaitForStage: client.WorkflowUpdateStageCompleted,
-	})
-	if err != nil {
-		return err
-	}
-	if err := handle.Get(ctx, nil); (err == nil) != succeeds {
-		return fmt.Errorf("the update %s ended with %w", name, err)
-	}
-	return nil
-}
-
 func playResolved(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3ue"
 	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), []records.WorkOrderState{
@@ -240,7 +218,7 @@ func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen)),
 		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved)),
 	})
-	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, map[string]string{"person": recordedPerson}, true))
+	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, members{"person": recordedPerson}, true))
 }
 
 // The activities.

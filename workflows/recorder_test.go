@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -157,6 +158,52 @@ func (r *recorder) await(ctx context.Context, workflowID, words string) error {
 		if left[0] == wordFor(event) {
 			left = left[1:]
 		}
+	}
+	return nil
+}
+
+// firstRun returns the id of the first run of a workflow that may have continued as new.
+func (r *recorder) firstRun(ctx context.Context, workflowID string) string {
+	events := r.client.GetWorkflowHistory(ctx, workflowID, "", false, enums.HISTORY_EVENT_FILTER_TYPE_ALL_EVENT)
+	if !events.HasNext() {
+		return ""
+	}
+	event, err := events.Next()
+	if err != nil {
+		return ""
+	}
+	return event.GetWorkflowExecutionStartedEventAttributes().GetFirstExecutionRunId()
+}
+
+// start starts a workflow that a schedule starts.
+func (r *recorder) start(ctx context.Context, id, name string, run any) (string, error) {
+	_, err := r.client.ExecuteWorkflow(ctx, client.StartWorkflowOptions{ID: id, TaskQueue: workflows.TaskQueue}, name, run)
+	return id, err
+}
+
+// cancelAfter requests the cancellation of the workflow once its history shows the words.
+func (r *recorder) cancelAfter(ctx context.Context, workflowID, words string) error {
+	return errors.Join(r.await(ctx, workflowID, words), r.client.CancelWorkflow(ctx, workflowID, ""))
+}
+
+// members are the input of an update.
+type members = map[string]string
+
+// update sends an update once the history shows the words, and checks whether it
+// succeeds.
+func (r *recorder) update(ctx context.Context, workflowID, words, name string, input members, succeeds bool) error {
+	if err := r.await(ctx, workflowID, words); err != nil {
+		return err
+	}
+	handle, err := r.client.UpdateWorkflow(ctx, client.UpdateWorkflowOptions{
+		WorkflowID: workflowID, UpdateID: "update-" + name, UpdateName: name, Args: []any{input},
+		WaitForStage: client.WorkflowUpdateStageCompleted,
+	})
+	if err != nil {
+		return err
+	}
+	if err := handle.Get(ctx, nil); (err == nil) != succeeds {
+		return fmt.Errorf("the update %s ended with %w", name, err)
 	}
 	return nil
 }

@@ -11,12 +11,15 @@ import (
 	"strings"
 	"testing"
 
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
 
+	"millwright/telemetry"
 	"millwright/worker"
 )
 
@@ -63,10 +66,18 @@ var recordings = []recording{
 }
 
 // A workflow started before a release must continue after it: today's code replays
-// what recorded code did.
+// recorded histories, with and without tracing.
 func TestRecordedHistoriesReplay(t *testing.T) {
 	if *record {
 		recordAll(t)
+	}
+	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "test"}, tracetest.NewInMemoryExporter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced, err := tracing.Interceptors()
+	if err != nil {
+		t.Fatal(err)
 	}
 	for _, r := range recordings {
 		t.Run(strings.TrimSuffix(r.file, ".json"), func(t *testing.T) {
@@ -81,11 +92,16 @@ func TestRecordedHistoriesReplay(t *testing.T) {
 			checkShows(t, recorded, r.shows)
 			checkAnonymous(t, string(text))
 			checkSummaries(t, recorded)
-			replayer := sdkworker.NewWorkflowReplayer()
-			worker.Register(replayer)
-			quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler)) // the error says the same
-			if err := replayer.ReplayWorkflowHistory(quiet, recorded); err != nil {
-				t.Errorf("it does not replay: %v", err)
+			for _, interceptors := range [][]interceptor.WorkerInterceptor{nil, {traced[0].(interceptor.WorkerInterceptor)}} {
+				replayer, err := sdkworker.NewWorkflowReplayerWithOptions(sdkworker.WorkflowReplayerOptions{Interceptors: interceptors})
+				if err != nil {
+					t.Fatal(err)
+				}
+				worker.Register(replayer)
+				quiet := log.NewStructuredLogger(slog.New(slog.DiscardHandler)) // the error says the same
+				if err := replayer.ReplayWorkflowHistory(quiet, recorded); err != nil {
+					t.Errorf("with %d interceptors it does not replay: %v", len(interceptors), err)
+				}
 			}
 		})
 	}

@@ -92,8 +92,8 @@ func TestUpdatesTakeOnlyTheirDocumentedMembers(t *testing.T) {
 	checked := 0
 	for workflow, updates := range documented {
 		h := runs[workflow].harness
-		wrong, second := map[string]*update{}, 0
-		send := func(name, input string) *update {
+		wrong, second := map[string]*updateResult{}, 0
+		send := func(name, input string) *updateResult {
 			second++
 			return h.update(fmt.Sprintf("%dms", 10*second), name, input)
 		}
@@ -111,7 +111,7 @@ func TestUpdatesTakeOnlyTheirDocumentedMembers(t *testing.T) {
 				wrong[name+" with two of "+member] = send(name, twice)
 			}
 		}
-		right := map[string]*update{}
+		right := map[string]*updateResult{}
 		for name, members := range updates {
 			second += 1000
 			right[name] = send(name, inputOf(members...))
@@ -119,17 +119,71 @@ func TestUpdatesTakeOnlyTheirDocumentedMembers(t *testing.T) {
 		runs[workflow].run()
 		for what, sent := range wrong {
 			checked++
-			if sent.accepted || sent.rejected == nil || !strings.Contains(sent.rejected.Error(), "type: "+errorInput) {
-				t.Errorf("%s: %s was not rejected: %v", workflow, what, sent.rejected)
+			if !strings.HasPrefix(sent.outcome, "rejected: ") || sent.kind != errorInput {
+				t.Errorf("%s: %s was not rejected: %s", workflow, what, sent.outcome)
 			}
 		}
 		for name, sent := range right {
-			if sent.rejected != nil {
-				t.Errorf("%s: %s with its documented members was rejected: %v", workflow, name, sent.rejected)
+			if sent.outcome == "" || strings.HasPrefix(sent.outcome, "rejected: ") {
+				t.Errorf("%s: %s with its documented members: %q", workflow, name, sent.outcome)
 			}
 		}
 	}
 	if checked < 150 {
 		t.Errorf("only %d inputs were checked", checked)
+	}
+}
+
+// The caller reads what is wrong with the shape of an input.
+func TestInputsOfTheWrongShape(t *testing.T) {
+	decoder := func(u recordUpdate) func(string) error {
+		return func(raw string) error { _, err := u.action(json.RawMessage(raw)); return err }
+	}
+	review, hold, cancel := decoder(workOrderUpdates[0]), decoder(workOrderUpdates[1]), decoder(workOrderUpdates[3])
+	since := func(raw string) error { _, err := sinceMember(json.RawMessage(raw)); return err }
+	orNever := func(raw string) error { _, err := optionalSince(json.RawMessage(raw)); return err }
+	reason := func(raw string) error { _, err := reasonMember(json.RawMessage(raw)); return err }
+	event := func(raw string) error { _, err := eventTypeMember(json.RawMessage(raw)); return err }
+	none := func(raw string) error { _, err := noMembers(json.RawMessage(raw)); return err }
+	const (
+		oneObject     = "The input is one JSON object with the members person."
+		reviewMembers = "; the input has the members decision, comment, person."
+		whichPerson   = `The person is the identity id of a person, which begins with "idn_".`
+		whichTime     = `The member "since" is a time like 2026-03-01T08:00:00Z.`
+	)
+	for _, tt := range []struct {
+		decode      func(raw string) error
+		input, want string
+	}{
+		{hold, "", oneObject},
+		{hold, `"idn_1"`, oneObject},
+		{hold, `["idn_1"]`, oneObject},
+		{hold, `null`, oneObject},
+		{hold, asPerson + "{}", "The input is not one JSON object."},
+		{none, `[]`, "The input is one JSON object with no members."},
+		{none, `5`, "The input is one JSON object with no members."},
+		{review, `{}`, `The member "decision" is missing` + reviewMembers},
+		{review, `{"aprove": true}`, `There is no member "aprove"` + reviewMembers},
+		{hold, `{"person": 7}`, `The member "person" must be a string.`},
+		{cancel, `{"reason": null}`, `The member "reason" must be a string.`},
+		{cancel, `{"reason": {}}`, `The member "reason" must be a string.`},
+		{reason, `{"reason": 5}`, `The member "reason" must be a string.`},
+		{hold, `{"person": "x", "person": "y"}`, `The member "person" is there twice.`},
+		{review, `{"decision": "maybe", "comment": "", "person": "` + personID + `"}`, `The decision is "approve" or "send_back".`},
+		{hold, `{"person": "ann@example.com"}`, whichPerson},
+		{hold, `{"person": "` + recordID + `"}`, whichPerson},
+		{orNever, `{"since": null}`, `The member "since" must be a string.`},
+		{orNever, `{"since": "yesterday"}`, whichTime},
+		{orNever, `{"since": "2026-03-01T08:00:00+24:00"}`, whichTime},
+		{since, `{"since": ""}`, whichTime},
+		{since, `{"since": "2026-03-01"}`, whichTime},
+		{since, `{"since": "2026-03-01T08:00:00+23:60"}`, whichTime},
+		{event, `{"event_type": "eaten"}`, `There is no event type "eaten".`},
+		{event, `{"event_type": ""}`, `There is no event type "".`},
+		{event, `{"event_type": ["ping"]}`, `The member "event_type" must be a string.`},
+	} {
+		if err := tt.decode(tt.input); err == nil || !strings.HasPrefix(err.Error(), tt.want+" (type: "+errorInput) {
+			t.Errorf("%s: %v, want %s", tt.input, err, tt.want)
+		}
 	}
 }

@@ -1,16 +1,12 @@
 package workflows
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
-
-	"go.temporal.io/sdk/testsuite"
 
 	"millwright/activities"
 	"millwright/models"
@@ -37,12 +33,17 @@ func TestAddressWorkflowIsOpenUntilItsAddressIsDeleted(t *testing.T) {
 	if len(h.observer.timers) != 0 {
 		t.Errorf("timers %v of an idle address", h.observer.timers)
 	}
-}
-
-func TestAddressWorkflowWithoutAnythingDueDispatchesNothing(t *testing.T) {
-	h := newAddressHarness(t, nothingMore)
-	h.state.Due = false
-	h.wantDispatches(0, h.run())
+	options := h.observer.steps[1].options
+	if options.StartToCloseTimeout <= activities.MaxDispatchRun {
+		t.Errorf("a dispatch times out after %v and may work for %v", options.StartToCloseTimeout, activities.MaxDispatchRun)
+	}
+	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout || options.HeartbeatTimeout < 3*activities.MaxHeartbeatThrottle {
+		t.Errorf("a dead worker's dispatch is retried after %v, want %v and time for three heartbeats",
+			options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
+	}
+	if options.Summary != "send pending deliveries" {
+		t.Errorf("the summary is %q", options.Summary)
+	}
 }
 
 func TestAddressWorkflowContinuesWhileADispatchLeavesMore(t *testing.T) {
@@ -96,25 +97,16 @@ func TestWhatWaitsInAnOutageIsDispatchedWhenItIsDue(t *testing.T) {
 	}
 }
 
-func TestAddressWorkflowContinuesAsNew(t *testing.T) {
-	long := func(length int) *addressHarness {
-		h := newAddressHarness(t, nothingMore)
-		h.historyLength = length
-		return h
-	}
-	t.Run("after a dispatch with a long history", func(t *testing.T) {
-		h := long(historyLimit + 1)
-		err := h.run()
-		h.wantDispatches(0, nil) // the next run loads first
-		checkContinuesAs(t, err, "WebhookAddress", webhookID)
-		if run := continuesWith[AddressRun](t, err); run.Shown != "on" {
-			t.Errorf("it passes %+v", run)
-		}
-	})
-	t.Run("but not with a short one", func(t *testing.T) {
-		h := long(historyLimit)
-		h.wantDispatches(1, h.run())
-	})
+func TestAddressWorkflowContinuesAsNewWithALongHistory(t *testing.T) {
+	h := newAddressHarness(t, nothingMore)
+	h.historyLength = historyLimit + 1
+	err := h.run()
+	h.wantDispatches(0, nil) // the next run loads first
+	h.wantContinued(err, "on")
+
+	h = newAddressHarness(t, nothingMore)
+	h.historyLength = historyLimit
+	h.wantDispatches(1, h.run())
 }
 
 func TestFailedDispatchIsRetriedUntilItSucceeds(t *testing.T) {
@@ -130,21 +122,6 @@ func TestFailedDispatchIsRetriedUntilItSucceeds(t *testing.T) {
 	}
 }
 
-func TestDispatchTimeouts(t *testing.T) {
-	h := newAddressHarness(t, nothingMore)
-	h.wantDispatches(1, h.run())
-	options := h.observer.steps[1].options
-	if options.StartToCloseTimeout <= activities.MaxDispatchRun {
-		t.Errorf("a dispatch times out after %v and may work for %v", options.StartToCloseTimeout, activities.MaxDispatchRun)
-	}
-	if options.HeartbeatTimeout != activities.DispatchHeartbeatTimeout || options.HeartbeatTimeout < 3*activities.MaxHeartbeatThrottle {
-		t.Errorf("a dead worker's dispatch is retried after %v, want %v and time for three heartbeats", options.HeartbeatTimeout, activities.DispatchHeartbeatTimeout)
-	}
-	if options.Summary != "send pending deliveries" {
-		t.Errorf("the summary is %q", options.Summary)
-	}
-}
-
 func TestFailingAddressIsTurnedOffOnceADispatchSaysSo(t *testing.T) {
 	var h *addressHarness
 	h = newAddressHarness(t, func(number int) (activities.DispatchResult, error) {
@@ -157,55 +134,41 @@ func TestFailingAddressIsTurnedOffOnceADispatchSaysSo(t *testing.T) {
 	}
 }
 
-func TestPeopleAreWarnedADayIntoFailing(t *testing.T) {
-	t.Run("once", func(t *testing.T) {
+func TestPeopleAreWarnedOnceADayIntoFailing(t *testing.T) {
+	for _, succeeds := range []bool{false, true} {
 		h := newAddressHarness(t, nothingMore)
 		h.planned = nil
 		h.delete("72h")
 		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = in(time.Hour) })
 		h.signal(SignalWake, "2h 30h")
+		want := []string{"25h0m0s warn"}
+		if succeeds {
+			h.become("20h", func(s *webhooks.AddressState) { s.FailingSince = nil })
+			want = nil
+		}
 		h.wantDispatches(1, h.run())
-		if want := []string{"25h0m0s warn"}; !slices.Equal(h.acts, want) {
+		if !slices.Equal(h.acts, want) {
 			t.Errorf("acts %v, want %v", h.acts, want)
 		}
-	})
-	t.Run("not after a success", func(t *testing.T) {
-		h := newAddressHarness(t, nothingMore)
-		h.planned = nil
-		h.delete("72h")
-		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = in(time.Hour) })
-		h.become("20h", func(s *webhooks.AddressState) { s.FailingSince = nil })
-		h.wantDispatches(1, h.run())
-		if len(h.acts) != 0 {
-			t.Errorf("acts %v", h.acts)
-		}
-	})
+	}
 }
 
 func TestOperatorsUpdateAnAddress(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
-	disable := h.update("1h", updateDisable, `{"reason": "maintenance"}`)
-	off := h.update("2h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`)
-	test := h.update("3h", updateTest, `{}`)
-	enable := h.update("4h", updateEnable, `{"since": "2026-03-01T08:00:00+01:00"}`)
-	again := h.update("5h", updateEnable, `{"since": ""}`)
-	redeliver := h.update("6h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`)
-	trigger := h.update("7h", updateTrigger, `{"event_type": "issue.created"}`)
-	h.wantDispatches(1, h.run())
-	for name, check := range map[string]struct {
-		got  *update
-		want any
-	}{
-		"disable": {disable, AddressResult{Status: "off"}}, "test": {test, activities.TestResult{Status: 204, LatencyMS: 12}},
-		"enable": {enable, AddressResult{"on", 3, 0}}, "enable again": {again, AddressResult{"on", 3, 0}}, "redeliver": {redeliver, AddressResult{"on", 5, 2}},
-		"trigger": {trigger, activities.TestResult{EventID: "evt_1", Status: 500, LatencyMS: 3}},
-	} {
-		if check.got.failed != nil || check.got.result != check.want {
-			t.Errorf("%s returned %+v, %v; want %+v", name, check.got.result, check.got.failed, check.want)
-		}
+	results := map[*updateResult]string{
+		h.update("1h", updateDisable, `{"reason": "maintenance"}`):             `{"status":"off","queued":0,"expired":0}`,
+		h.update("2h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`):   "failed: The address is off; turn it on first.",
+		h.update("3h", updateTest, `{}`):                                       `{"event_id":"","status":204,"latency_ms":12}`,
+		h.update("4h", updateEnable, `{"since": "2026-03-01T08:00:00+01:00"}`): `{"status":"on","queued":3,"expired":0}`,
+		h.update("5h", updateEnable, `{"since": ""}`):                          `{"status":"on","queued":3,"expired":0}`,
+		h.update("6h", updateRedeliver, `{"since": "2026-03-01T08:00:00Z"}`):   `{"status":"on","queued":5,"expired":2}`,
+		h.update("7h", updateTrigger, `{"event_type": "issue.created"}`):       `{"event_id":"evt_1","status":500,"latency_ms":3}`,
 	}
-	if !off.accepted || off.failed == nil || !strings.Contains(off.failed.Error(), "The address is off; turn it on first.") {
-		t.Errorf("redeliver while it is off: %+v", off)
+	h.wantDispatches(1, h.run())
+	for got, want := range results {
+		if got.outcome != want {
+			t.Errorf("at %v the caller got %s, want %s", got.at, got.outcome, want)
+		}
 	}
 	want := []string{
 		`1h0m0s disable "maintenance"`, "2h0m0s redeliver 2026-03-01T08:00:00.000Z", "3h0m0s test begun as test3h",
@@ -231,23 +194,19 @@ func TestOperatorsUpdateAnAddress(t *testing.T) {
 func TestOneTestAtATime(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	inputs := map[string]string{updateTest: `{}`, updateTrigger: `{"event_type": "issue.created"}`}
-	outcomes := map[string]string{}
+	var results [4]updateResult
 	h.at("3h", func() { // at once, so that the first is in progress
 		for i, name := range []string{updateTrigger, updateTest, updateTrigger, updateTest} {
-			id := fmt.Sprint(i, " ", name)
-			h.env.UpdateWorkflow(name, id, &testsuite.TestUpdateCallback{
-				OnAccept:   func() { outcomes[id] = "accepted" },
-				OnReject:   func(err error) { outcomes[id] = err.Error() },
-				OnComplete: func(any, error) { h.updatedAt = h.now() },
-			}, json.RawMessage(inputs[name]))
+			h.send(name, fmt.Sprint(i, " ", name), inputs[name], &results[i])
 		}
 	})
-	later := h.update("4h", updateTest, `{}`)
+	h.update("4h", updateTest, `{}`)
 	h.wantDispatches(1, h.run())
-	const inProgress = "A test of this address is in progress. Try again when it has ended. (type: rate_limited, retryable: false)"
-	want := map[string]string{"0 trigger": "accepted", "1 test": inProgress, "2 trigger": inProgress, "3 test": inProgress}
-	if !maps.Equal(outcomes, want) || later.failed != nil {
-		t.Errorf("outcomes %v, want %v; a later one %v", outcomes, want, later.failed)
+	for _, got := range results[1:] {
+		const inProgress = "rejected: A test of this address is in progress. Try again when it has ended."
+		if got.outcome != inProgress || got.kind != string(models.CodeRateLimited) {
+			t.Errorf("another one got %s of the kind %s", got.outcome, got.kind)
+		}
 	}
 	if want := []string{"3h0m0s send issue.created begun as 0 trigger", "4h0m0s test begun as test4h"}; !slices.Equal(h.acts, want) {
 		t.Errorf("acts %v, want %v", h.acts, want)
@@ -259,35 +218,8 @@ func TestARunEndsInALaterTaskThanItsLastUpdate(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	last := h.update("24h", updateTest, `{}`) // the address is deleted then
 	h.wantDispatches(1, h.run())
-	if last.failed != nil || h.ended-last.at != afterUpdate {
-		t.Errorf("the update returned at %v with %v, the run ended at %v", last.at, last.failed, h.ended)
-	}
-}
-
-func TestRejectedUpdatesOfAnAddress(t *testing.T) {
-	h := newAddressHarness(t, nothingMore)
-	var rejected []*update
-	minute := 0
-	for name, inputs := range map[string][]string{
-		updateDisable:   {"", `{}`, `{"reason": 5}`, `{"Reason": "x"}`, `{"reason": "x", "why": "y"}`, `["x"]`, `null`},
-		updateEnable:    {"", `{}`, `{"since": null}`, `{"since": "yesterday"}`, `{"since": "2026-03-01T08:00:00+24:00"}`, `{"since": 5}`},
-		updateRedeliver: {"", `{}`, `{"since": ""}`, `{"since": "2026-03-01"}`, `{"since": "2026-03-01T08:00:00+23:60"}`, `{"until": "2026-03-01T08:00:00Z"}`},
-		updateTest:      {`{"url": "x"}`, `5`},
-		updateTrigger:   {"", `{}`, `{"event_type": "eaten"}`, `{"event_type": ""}`, `{"event_type": ["ping"]}`, `{"event_type": "ping", "url": "x"}`},
-	} {
-		for _, input := range inputs {
-			minute++
-			rejected = append(rejected, h.update(fmt.Sprintf("%dm", minute), name, input))
-		}
-	}
-	h.wantDispatches(1, h.run())
-	for i, got := range rejected {
-		if got.accepted || got.rejected == nil {
-			t.Errorf("update %d was accepted", i+1)
-		}
-	}
-	if len(h.acts) != 0 {
-		t.Errorf("acts %v", h.acts)
+	if !strings.Contains(last.outcome, "204") || h.ended-last.at != afterUpdate {
+		t.Errorf("the update returned at %v with %s, the run ended at %v", last.at, last.outcome, h.ended)
 	}
 }
 
@@ -296,12 +228,9 @@ func TestCancellationMeansDisable(t *testing.T) {
 	h.at("1h", func() { h.env.CancelWorkflow() })
 	err := h.run()
 	h.wantDispatches(1, nil)
-	checkContinuesAs(t, err, "WebhookAddress", webhookID) // so that it can be requested again
+	h.wantContinued(err, "off") // so that it can be requested again
 	if len(h.acts) != 1 || !strings.Contains(h.acts[0], "cancellation") {
 		t.Errorf("acts %v", h.acts)
-	}
-	if run := continuesWith[AddressRun](t, err); run.Shown != "off" {
-		t.Errorf("it passes %+v", run)
 	}
 }
 
