@@ -157,3 +157,14 @@ func TestDispatchOfAStoppingWorkerReturnsAtOnce(t *testing.T) {
 		t.Errorf("the delivery is %s", got)
 	}
 }
+
+func TestAddressThatIsOffHoldsItsDeliveries(t *testing.T) {
+	r := newReceiver()
+	h := newDispatchHarness(t, r, time.Hour)
+	h.createWorkOrder("x")
+	h.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'test' WHERE id = $1`, h.ID("erp_hook"))
+	<-h.dispatch()
+	if len(r.received) != 0 || h.statuses() != "held 1" {
+		t.Errorf("%d were sent, the delivery is %s", len(r.received), h.statuses())
+	}
+}

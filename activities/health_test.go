@@ -1,7 +1,6 @@
 package activities_test
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,7 +10,6 @@ import (
 
 	"millwright/service/servicetest"
 	"millwright/service/store"
-	"millwright/webhook"
 )
 
 // If an address begins to fail during a dispatch, its workflow is woken, so that it does not show the
@@ -19,19 +17,12 @@ import (
 func TestAnAddressThatBeginsToFailIsShown(t *testing.T) {
 	r := newReceiver()
 	h := newDispatchHarness(t, r, time.Minute)
-	var fails atomic.Bool
-	r.respond = func(context.Context, received) (webhook.Response, error) {
-		if fails.Load() {
-			return webhook.Response{Status: http.StatusInternalServerError}, nil
-		}
-		return webhook.Response{Status: http.StatusNoContent}, nil
-	}
 	attempts, woken := h.waitForAttempts, h.addressWoken
 	first, second := h.createWorkOrder("First"), h.createWorkOrder("Second")
 	done := h.dispatch()
 	attempts(2)
 	_ = woken() // by the creations
-	fails.Store(true)
+	r.answer(http.StatusInternalServerError)
 	h.addUpdates(first, 2)
 	servicetest.Await(t, "the address that begins to fail is woken", woken)
 	attempts(4)

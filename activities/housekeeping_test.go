@@ -13,9 +13,7 @@ import (
 
 	"millwright/activities"
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 	"millwright/service/upkeep"
 	"millwright/service/webhooks"
 )
@@ -156,18 +154,13 @@ func TestHousekeepForAWhileGoesOnUntilItsWorkerStops(t *testing.T) {
 
 // An empty state ends the Delivery workflow.
 func TestRemovedDeliveryIsEmpty(t *testing.T) {
-	f := servicetest.New(t)
-	if _, err := f.Records.CreateWorkOrder(t.Context(), f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
-		t.Fatal(err)
-	}
-	id := servicetest.Value[string](f, `SELECT id FROM all_deliveries WHERE webhook_id = $1`, f.ID("erp_hook"))
-	f.Exec(`UPDATE open_deliveries SET status = 'retrying', attempts = 1, next_attempt_at = $2 WHERE id = $1`, id, f.Clock.Now())
-	deliveries := &activities.Deliveries{Service: f.Service, Waker: f.Wakes}
+	_, h, id := newFailing(t)
+	deliveries := h.deliveries()
 	if state, err := deliveries.LoadDelivery(t.Context(), id); err != nil || state.Status != models.DeliveryRetrying {
 		t.Fatalf("before: %+v, %v", state, err)
 	}
-	f.Clock.Advance(models.EventRetention)
-	keepHouse(t, f, make(chan struct{}), func() {})
+	h.Clock.Advance(models.EventRetention)
+	keepHouse(t, h.Fixture, make(chan struct{}), func() {})
 	for name, do := range map[string]func(context.Context, string) (webhooks.DeliveryState, error){
 		"loaded": deliveries.LoadDelivery, "attempted": deliveries.Attempt,
 	} {

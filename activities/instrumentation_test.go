@@ -142,9 +142,7 @@ func (s *exported) checkLog(t *testing.T, h *harness, want map[string]string) {
 
 func TestTurnedOffAddressIsInstrumented(t *testing.T) {
 	r := newReceiver()
-	r.respond = func(context.Context, received) (webhook.Response, error) {
-		return webhook.Response{Status: http.StatusGone}, nil
-	}
+	r.answer(http.StatusGone)
 	h := newDispatchHarness(t, r, time.Millisecond)
 	s := instrument(t, h)
 	h.createWorkOrder("a")

@@ -138,17 +138,6 @@ func TestAttemptsPauseAndEnd(t *testing.T) {
 	h.wantNotices("1 inbox")
 }
 
-func TestPermanentlyRejectedRecipientDoesNotAffectOthers(t *testing.T) {
-	h := newMailHarness(t)
-	h.server.Reject("bob@acme.example.com", 550)
-	h.assign(h.Actor("erp"), []string{"crew"}, nil)
-	if result := h.mail(); result.Sent != 1 || result.Kept != 1 || result.NextAt != nil {
-		t.Errorf("the result is %+v, want one sent and one kept", result)
-	}
-	h.wantMessages("dan assigned to you")
-	h.wantNotices("1 inbox, 1 sent")
-}
-
 // New notices of a person join those whose attempt is to come.
 func TestTemporarilyRejectedRecipientDelaysNoOneElse(t *testing.T) {
 	h := newMailHarness(t)
@@ -250,16 +239,23 @@ func TestDeadWorkersClaimsExpire(t *testing.T) {
 	h.wantNotices("2 sent")
 }
 
-// Only what is to be mailed at that moment is.
+// Only what is to be mailed at that moment is, and what the mail server rejects for good is kept in the inbox. That
+// affects no one else.
 func TestNoticesThatEnd(t *testing.T) {
-	for name, end := range map[string]string{
-		"a deactivated person": `UPDATE people SET deactivated_at = now() WHERE email LIKE 'bob@%'`,
-		"an old notice":        `UPDATE notices SET created_at = created_at - interval '48 hours 1 ms' WHERE person_id = (SELECT id FROM people WHERE email LIKE 'bob@%')`,
+	for name, tt := range map[string]struct {
+		end  string
+		kept int
+	}{
+		"a rejected recipient": {`SELECT 1`, 1},
+		"a deactivated person": {`UPDATE people SET deactivated_at = now() WHERE email LIKE 'bob@%'`, 0},
+		"an old notice": {`UPDATE notices SET created_at = created_at - interval '48 hours 1 ms'
+			WHERE person_id = (SELECT id FROM people WHERE email LIKE 'bob@%')`, 0},
 	} {
 		h := newMailHarness(t)
 		h.assign(h.Actor("erp"), []string{"crew"}, nil)
-		h.Exec(end)
-		if result := h.mail(); result.NextAt != nil {
+		h.server.Reject("bob@acme.example.com", 550)
+		h.Exec(tt.end)
+		if result := h.mail(); result.Sent != 1 || result.Kept != tt.kept || result.NextAt != nil {
 			t.Errorf("%s: the result is %+v", name, result)
 		}
 		h.wantMessages("dan assigned to you")
@@ -267,21 +263,33 @@ func TestNoticesThatEnd(t *testing.T) {
 	}
 }
 
-func TestReminderIsASeparateMessage(t *testing.T) {
+// Each reminder is a separate message. The activity returns whether it applied, and the new state.
+func TestReminders(t *testing.T) {
 	h := newMailHarness(t)
+	activity := &activities.Records{Service: h.Service}
 	id := h.assign(h.Actor("erp"), []string{"bob"}, nil)
 	target := h.setTarget(id)
 	h.mail()
 	h.Clock.Advance(24 * time.Hour)
 	for range 2 {
-		if applied, err := h.Records.Remind(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target)); err != nil || !applied {
-			t.Fatalf("applied %v, error %v", applied, err)
+		after, err := activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDueSoon, target), models.Time{})
+		if err != nil || !after.Applied || after.State.ID != id || after.State.TargetDate == nil {
+			t.Fatalf("after the reminder: %+v, error %v", after, err)
 		}
 		h.mail()
 	}
 	h.wantMessages("bob assigned to you, changed", "bob due tomorrow")
 	if last := h.server.Messages()[1]; !strings.Contains(last.Text, "Target date: 4 March 2026, 12:15 UTC") {
 		t.Errorf("the message is:\n%s", last.Text)
+	}
+	h.cancel(h.Actor("erp"), id, "")
+	after, err := activity.RemindWorkOrder(t.Context(), id, servicetest.Reminder(models.NoticeDue, target), models.Time{})
+	if err != nil || after.Applied || after.State.Status != models.StatusCancelled {
+		t.Errorf("of a cancelled work order: %+v, error %v", after, err)
+	}
+	gone, err := activity.LoadWorkOrder(t.Context(), "wo_00000000000000000000000000", models.Time{})
+	if err != nil || gone.ID != "" {
+		t.Errorf("of a removed work order: %+v, error %v", gone, err)
 	}
 }
 

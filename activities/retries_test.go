@@ -22,12 +22,15 @@ import (
 	"millwright/webhook"
 )
 
+func (h *harness) deliveries() *activities.Deliveries {
+	return &activities.Deliveries{Service: h.Service, Sender: h.dispatcher.Sender, Waker: h.Wakes, Now: h.Service.Store.Now}
+}
+
 // attempt runs Attempt once, on the harness's clock and with its sender. It returns the state, or the wait until the
 // next attempt with the error's message.
 func (h *harness) attempt(id string) (state webhooks.DeliveryState, message string, wait time.Duration) {
 	h.t.Helper()
-	failing := &activities.Deliveries{Service: h.Service, Sender: h.dispatcher.Sender, Waker: h.dispatcher.Waker, Now: h.Service.Store.Now}
-	state, err := failing.Attempt(h.t.Context(), id)
+	state, err := h.deliveries().Attempt(h.t.Context(), id)
 	if err == nil {
 		return state, "", 0
 	}
@@ -192,11 +195,10 @@ func TestRetriesThatEndTogetherAreAllRecorded(t *testing.T) {
 		inFlight.Wait() // for all of them
 		return webhook.Response{Status: http.StatusOK}, nil
 	}
-	failing := &activities.Deliveries{Service: h.Service, Sender: r, Waker: h.Wakes, Now: h.Clock.Now}
 	var ended sync.WaitGroup
 	for _, id := range servicetest.Value[[]string](h.Fixture, `SELECT array_agg(id) FROM open_deliveries WHERE webhook_id = $1`, h.ID("erp_hook")) {
 		ended.Go(func() {
-			if state, err := failing.Attempt(t.Context(), id); err != nil || state.Status != models.DeliveryDelivered {
+			if state, err := h.deliveries().Attempt(t.Context(), id); err != nil || state.Status != models.DeliveryDelivered {
 				t.Errorf("%s is %s: %v", id, state.Status, err)
 			}
 		})
@@ -322,30 +324,37 @@ func TestTheAnswerOfALostRequestIsKept(t *testing.T) {
 	}
 }
 
-// The end of an activity's time does not cut its request off.
+// The end of an activity's time does not cut its request off, and a redelivery that overtakes it does not end it.
 func TestAttemptsAreFinished(t *testing.T) {
-	for status, want := range map[int]struct {
-		status models.DeliveryStatus
-		wait   time.Duration
+	for name, tt := range map[string]struct {
+		status      int
+		redelivered bool
+		want        models.DeliveryStatus
+		wait        time.Duration
 	}{
-		http.StatusOK:         {models.DeliveryDelivered, 0},
-		http.StatusBadGateway: {models.DeliveryRetrying, models.DefaultRetrySchedule[1]},
+		"the time is over":   {http.StatusOK, false, models.DeliveryDelivered, 0},
+		"over, and it fails": {http.StatusBadGateway, false, models.DeliveryRetrying, models.DefaultRetrySchedule[1]},
+		"redelivered":        {http.StatusBadGateway, true, models.DeliveryPending, webhooks.PendingCheck},
 	} {
 		r, h, id := newFailing(t)
 		h.Clock.Advance(time.Minute)
 		ctx, cancel := context.WithCancel(t.Context())
 		r.respond = func(ctx context.Context, _ received) (webhook.Response, error) {
 			cancel()
-			return webhook.Response{Status: status}, ctx.Err()
+			if tt.redelivered {
+				if _, err := h.Webhooks.RedeliverDelivery(context.WithoutCancel(ctx), store.Operator(), store.NoKey, id); err != nil {
+					t.Error(err)
+				}
+			}
+			return webhook.Response{Status: tt.status}, ctx.Err()
 		}
-		failing := &activities.Deliveries{Service: h.Service, Sender: r, Waker: h.Wakes, Now: h.Service.Store.Now}
-		_, err := failing.Attempt(ctx, id)
+		_, err := h.deliveries().Attempt(ctx, id)
 		var wait time.Duration
 		if failed, ok := errors.AsType[*temporal.ApplicationError](err); ok {
 			wait = failed.NextRetryDelay()
 		}
-		if got := servicetest.Status(t, h.Fixture, id); got != want.status || wait != want.wait {
-			t.Errorf("it is %s and waits %s, want %s and %s: %v", got, wait, want.status, want.wait, err)
+		if got := servicetest.Status(t, h.Fixture, id); got != tt.want || wait != tt.wait {
+			t.Errorf("%s: it is %s and waits %s, want %s and %s: %v", name, got, wait, tt.want, tt.wait, err)
 		}
 	}
 }
