@@ -6,7 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -16,28 +15,9 @@ import (
 	temporallog "go.temporal.io/sdk/log"
 )
 
-// recordedLog is a log without the times of its lines.
-type recordedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *recordedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-// take returns the lines since it was last called.
-func (l *recordedLog) take() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	defer l.text.Reset()
-	return l.text.String()
-}
-
-func (l *recordedLog) handler() slog.Handler {
-	return slog.NewTextHandler(l, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+// withoutTimes writes a log without the times of its lines. It locks the text.
+func withoutTimes(text *bytes.Buffer) slog.Handler {
+	return slog.NewTextHandler(text, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 		if a.Key == slog.TimeKey {
 			return slog.Attr{}
 		}
@@ -48,10 +28,10 @@ func (l *recordedLog) handler() slog.Handler {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var log recordedLog
+		var log bytes.Buffer
 		var down atomic.Bool
 		var pings atomic.Int64
-		w := NewWatch(t.Context(), "database", "calls get 503", slog.New(log.handler()), func(context.Context) error {
+		w := NewWatch(t.Context(), "database", "calls get 503", slog.New(withoutTimes(&log)), func(context.Context) error {
 			pings.Add(1)
 			if down.Load() {
 				return errors.New("down")
@@ -61,9 +41,10 @@ func TestWatch(t *testing.T) {
 		want := func(about, want string) {
 			t.Helper()
 			synctest.Wait()
-			if got := log.take(); got != want {
+			if got := log.String(); got != want {
 				t.Errorf("%s: the log is\n%swant\n%s", about, got, want)
 			}
+			log.Reset()
 		}
 		const blip = "level=WARN msg=\"a call failed, although the server responds\" server=database error=\"reset by peer\"\n"
 		w.Failed(errors.New("reset by peer"))
@@ -104,12 +85,12 @@ func TestWatch(t *testing.T) {
 
 func TestWithoutPolls(t *testing.T) {
 	t.Parallel()
-	var log recordedLog
-	sdk := temporallog.With(temporallog.NewStructuredLogger(slog.New(WithoutPolls(log.handler()))), "TaskQueue", "work")
+	var log bytes.Buffer
+	sdk := temporallog.With(temporallog.NewStructuredLogger(slog.New(WithoutPolls(withoutTimes(&log)))), "TaskQueue", "work")
 	sdk.Warn("Failed to poll for task.", "Error", serviceerror.NewUnavailable("connection refused"))
 	sdk.Warn("Failed to poll for task.", "Error", serviceerror.NewPermissionDenied("not yours", ""))
 	sdk.Error("Workflow panic", "Error", serviceerror.NewUnavailable("connection refused"))
-	if got := log.take(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "not yours") || !strings.Contains(got, "Workflow panic") {
+	if got := log.String(); strings.Count(got, "\n") != 2 || !strings.Contains(got, "not yours") || !strings.Contains(got, "Workflow panic") {
 		t.Errorf("the log is\n%s", got)
 	}
 }

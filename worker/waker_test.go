@@ -119,60 +119,43 @@ func occupy(w *Waker) {
 }
 
 func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
-	tests := []struct {
-		name     string
-		target   store.WakeTarget
-		id       string
-		workflow string
-		queue    string
-		summary  string
-		run      []any // arguments after the id
+	mailed := "mail/idn_1: Mail[idn_1] on millwright-mail, Mail to people of idn_1"
+	for _, tt := range []struct {
+		target store.WakeTarget
+		want   string // the workflow's id, start, queue and summary
+		// key is a search attribute with the id of the target.
+		key temporal.SearchAttributeKeyKeyword
 	}{
-		{"an address", store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1"}, "webhook-address/whk_1", "WebhookAddress", "millwright-webhooks", "Deliveries to whk_1", []any{workflows.AddressRun{}}},
-		{"a work order", store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"}, "work-order/wo_1", "WorkOrder", "millwright-records", "Work order wo_1", nil},
-		{"feedback", store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1", OrganizationID: "idn_1"}, "feedback/iss_1", "Feedback", "millwright-records", "Feedback iss_1", nil},
-		{"notices to mail", store.MailTarget(store.TargetMail, "idn_1"), "mail/idn_1", "Mail", "millwright-mail", "Mail to people of idn_1", nil},
-		{"links to mail", store.MailTarget(store.TargetLinks, "idn_1"), "mail/idn_1", "Mail", "millwright-mail", "Mail to people of idn_1", nil},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
-				w.Wake(tt.target)
-				w.Stop(t.Context())
-				if len(c.calls) != 1 {
-					t.Fatalf("%d wakes, want 1", len(c.calls))
-				}
-				got := c.calls[0]
-				if got.id != tt.id || got.options.ID != tt.id {
-					t.Errorf("the workflow %q is signaled and %q started, want %q", got.id, got.options.ID, tt.id)
-				}
-				if got.signal != "wake" || got.argument != nil {
-					t.Errorf("the signal is %q with %v, want the wake signal without data", got.signal, got.argument)
-				}
-				if got.workflow != tt.workflow || len(got.arguments) == 0 || got.arguments[0] != tt.target.ID || !slices.Equal(got.arguments[1:], tt.run) {
-					t.Errorf("%v(%v) is started, want %s(%s)", got.workflow, got.arguments, tt.workflow, tt.target.ID)
-				}
-				if got.options.TaskQueue != tt.queue || got.options.StaticSummary != tt.summary {
-					t.Errorf("task queue %q, summary %q", got.options.TaskQueue, got.options.StaticSummary)
-				}
-				if organization, _ := got.options.TypedSearchAttributes.GetKeyword(workflows.AttributeOrganization); organization != "idn_1" {
-					t.Errorf("the search attribute Organization is %q", organization)
-				}
-				if key, found := startAttributes[tt.target.Kind]; found {
-					if id, _ := got.options.TypedSearchAttributes.GetKeyword(key); id != tt.target.ID {
-						t.Errorf("the search attribute %s is %q, want %q", key.GetName(), id, tt.target.ID)
-					}
-				}
-			})
+		{store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1"},
+			"webhook-address/whk_1: WebhookAddress[whk_1 {}] on millwright-webhooks, Deliveries to whk_1", workflows.AttributeWebhookAddress},
+		{store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"},
+			"work-order/wo_1: WorkOrder[wo_1] on millwright-records, Work order wo_1", workflows.AttributeRecordID},
+		{store.WakeTarget{Kind: store.TargetFeedback, ID: "iss_1", OrganizationID: "idn_1"},
+			"feedback/iss_1: Feedback[iss_1] on millwright-records, Feedback iss_1", workflows.AttributeRecordID},
+		{store.MailTarget(store.TargetMail, "idn_1"), mailed, workflows.AttributeOrganization},
+		{store.MailTarget(store.TargetLinks, "idn_1"), mailed, workflows.AttributeOrganization},
+	} {
+		withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
+			w.Wake(tt.target)
+			w.Stop(t.Context())
+			if len(c.calls) != 1 {
+				t.Fatalf("%d wakes, want 1", len(c.calls))
+			}
+			call, options := c.calls[0], c.calls[0].options
+			got := fmt.Sprint(options.ID, ": ", call.workflow, call.arguments, " on ", options.TaskQueue, ", ", options.StaticSummary)
+			if got != tt.want || call.id != options.ID {
+				t.Errorf("%s is signaled, and started %s, want %s", call.id, got, tt.want)
+			}
+			if call.signal != "wake" || call.argument != nil {
+				t.Errorf("the signal is %q with %v, want the wake signal without data", call.signal, call.argument)
+			}
+			organization, _ := options.TypedSearchAttributes.GetKeyword(workflows.AttributeOrganization)
+			id, _ := options.TypedSearchAttributes.GetKeyword(tt.key)
+			if organization != "idn_1" || id != tt.target.ID {
+				t.Errorf("the search attributes are the organization %q and %q", organization, id)
+			}
 		})
 	}
-}
-
-// startAttributes are the search attributes that workflows start with.
-var startAttributes = map[store.TargetKind]temporal.SearchAttributeKeyKeyword{
-	store.TargetWebhook:   workflows.AttributeWebhookAddress,
-	store.TargetWorkOrder: workflows.AttributeRecordID,
-	store.TargetFeedback:  workflows.AttributeRecordID,
 }
 
 func TestWakesOfOneWorkflowAreMerged(t *testing.T) {
@@ -189,7 +172,9 @@ func TestWakesOfOneWorkflowAreMerged(t *testing.T) {
 		w.Wake(store.WakeTarget{Kind: store.TargetDelivery, ID: "whk_1"}) // a different workflow with the same id
 		close(open)
 		w.Stop(t.Context())
-		for id, want := range map[string]int{"webhook-address/whk_0": 2, "webhook-address/whk_1": 1, "webhook-address/whk_2": 1, "delivery/whk_1": 1} {
+		for id, want := range map[string]int{
+			"webhook-address/whk_0": 2, "webhook-address/whk_1": 1, "webhook-address/whk_2": 1, "delivery/whk_1": 1,
+		} {
 			if n := c.count(id); n != want {
 				t.Errorf("%s was woken %d times, want %d", id, n, want)
 			}
