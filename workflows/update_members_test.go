@@ -124,8 +124,9 @@ func TestUpdatesTakeOnlyTheirDocumentedMembers(t *testing.T) {
 			}
 		}
 		for name, sent := range right {
-			if sent.outcome == "" || strings.HasPrefix(sent.outcome, "rejected: ") {
-				t.Errorf("%s: %s with its documented members: %q", workflow, name, sent.outcome)
+			// One that comes after the workflow's end, as after cancel, has no outcome.
+			if strings.HasPrefix(sent.outcome, "rejected: ") {
+				t.Errorf("%s: %s with its documented members was %s", workflow, name, sent.outcome)
 			}
 		}
 	}
