@@ -53,6 +53,14 @@ func workOrderState(id string, status models.WorkOrderStatus) records.WorkOrderS
 	return records.WorkOrderState{ID: id, OrganizationID: recordedOrganization, Dates: models.Dates{Status: status}}
 }
 
+// inTurn returns the states of a record with these statuses.
+func inTurn[Status ~string](id string, statuses ...Status) (states []records.WorkOrderState) {
+	for _, status := range statuses {
+		states = append(states, workOrderState(id, models.WorkOrderStatus(status)))
+	}
+	return states
+}
+
 // withTargetDate returns a work order's state with the target date, which was set a while
 // before, or just now if set is 0.
 func withTargetDate(state records.WorkOrderState, target, set time.Duration) records.WorkOrderState {
@@ -83,13 +91,16 @@ func (r *recorder) openWorkOrder(ctx context.Context, id string, loads []records
 	return r.open(ctx, store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}, workflows.WorkOrderID(id), loads, wakeAfter...)
 }
 
+func (r *recorder) openFeedback(ctx context.Context, id string, wakeAfter ...string) (string, error) {
+	states := inTurn(id, models.FeedbackOpen, models.FeedbackResolved)
+	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), states, wakeAfter...)
+}
+
 // The recordings, one function each.
 
 func playCompleted(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ua"
-	return r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen), workOrderState(id, models.StatusComplete),
-	}, "LoadWorkOrder")
+	return r.openWorkOrder(ctx, id, inTurn(id, models.StatusOpen, models.StatusComplete), "LoadWorkOrder")
 }
 
 func playTargetDateMoved(ctx context.Context, r *recorder) (string, error) {
@@ -117,12 +128,8 @@ func playReviewEscalated(ctx context.Context, r *recorder) (string, error) {
 
 func playUpdated(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3uf"
-	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusInProgress),
-		workOrderState(id, models.StatusOnHold),
-		workOrderState(id, models.StatusInProgress),
-		workOrderState(id, models.StatusCancelled),
-	})
+	states := inTurn(id, models.StatusInProgress, models.StatusOnHold, models.StatusInProgress, models.StatusCancelled)
+	workflowID, err := r.openWorkOrder(ctx, id, states)
 	person := members{"person": recordedPerson}
 	return workflowID, errors.Join(err,
 		r.update(ctx, workflowID, "LoadWorkOrder", workflows.UpdateHold, person, true),
@@ -136,11 +143,7 @@ func playUpdated(ctx context.Context, r *recorder) (string, error) {
 
 func playCancelRequested(ctx context.Context, r *recorder) (string, error) {
 	const id = "wo_01jd8q4v6cf5e8hbbfwj0zq3ug"
-	workflowID, err := r.openWorkOrder(ctx, id, []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen),
-		workOrderState(id, models.StatusInProgress),
-		workOrderState(id, models.StatusComplete),
-	})
+	workflowID, err := r.openWorkOrder(ctx, id, inTurn(id, models.StatusOpen, models.StatusInProgress, models.StatusComplete))
 	return workflowID, errors.Join(err,
 		r.cancelAfter(ctx, workflowID, "LoadWorkOrder"),
 		r.signalAfter(ctx, workflowID, "cancel", workflows.SignalWake),
@@ -155,11 +158,10 @@ func playContinues(ctx context.Context, r *recorder) (string, error) {
 
 // playContinued records the last.
 func playContinued(ctx context.Context, r *recorder) (string, error) {
-	id, err := r.continueAsNew(ctx, "wo_01jd8q4v6cf5e8hbbfwj0zq3uj")
+	workflowID, err := r.continueAsNew(ctx, "wo_01jd8q4v6cf5e8hbbfwj0zq3uj")
 	if err != nil {
 		return "", err
 	}
-	workflowID, _, _ := strings.Cut(id, " ")
 	if err := r.client.GetWorkflow(ctx, workflowID, "").Get(ctx, nil); err != nil {
 		return "", err
 	}
@@ -168,17 +170,14 @@ func playContinued(ctx context.Context, r *recorder) (string, error) {
 }
 
 // continueAsNew opens a work order, wakes its workflow until it has continued as new,
-// and completes it. It returns the workflow's id and that of its first run.
+// and completes it.
 func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error) {
 	target := store.WakeTarget{Kind: store.TargetWorkOrder, ID: id}
 	workflowID := workflows.WorkOrderID(id)
-	record := &recordedRecord{loads: []records.WorkOrderState{
-		workOrderState(id, models.StatusOpen), workOrderState(id, models.StatusInProgress),
-	}}
+	record := &recordedRecord{loads: inTurn(id, models.StatusOpen, models.StatusInProgress)}
 	r.mu.Lock()
 	r.records[id] = record
 	r.mu.Unlock()
-	var first string
 	for {
 		if err := r.wake(ctx, target); err != nil {
 			return "", err
@@ -187,11 +186,7 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 		if err != nil {
 			return "", err
 		}
-		run := found.GetWorkflowExecutionInfo().GetExecution().GetRunId()
-		if first == "" {
-			first = run
-		}
-		if run != first {
+		if found.GetWorkflowExecutionInfo().GetExecution().GetRunId() != r.firstRun(ctx, workflowID) {
 			break
 		}
 		if err := r.await(ctx, workflowID, "LoadWorkOrder"); err != nil {
@@ -199,26 +194,21 @@ func (r *recorder) continueAsNew(ctx context.Context, id string) (string, error)
 		}
 	}
 	r.mu.Lock()
-	record.loads = []records.WorkOrderState{workOrderState(id, models.StatusComplete)}
+	record.loads = inTurn(id, models.StatusComplete)
 	r.mu.Unlock()
-	return workflowID + " " + first, r.wake(ctx, target)
+	return workflowID, r.wake(ctx, target)
 }
 
 func playResolved(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3ue"
-	return r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), []records.WorkOrderState{
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen)),
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved)),
-	}, "LoadFeedback")
+	return r.openFeedback(ctx, id, "LoadFeedback")
 }
 
 func playResolvedByUpdate(ctx context.Context, r *recorder) (string, error) {
 	const id = "iss_01jd8q4v6cf5e8hbbfwj0zq3uk"
-	workflowID, err := r.open(ctx, store.WakeTarget{Kind: store.TargetFeedback, ID: id}, workflows.FeedbackID(id), []records.WorkOrderState{
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackOpen)),
-		workOrderState(id, models.WorkOrderStatus(models.FeedbackResolved)),
-	})
-	return workflowID, errors.Join(err, r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, members{"person": recordedPerson}, true))
+	workflowID, err := r.openFeedback(ctx, id)
+	resolved := r.update(ctx, workflowID, "LoadFeedback", workflows.UpdateResolve, members{"person": recordedPerson}, true)
+	return workflowID, errors.Join(err, resolved)
 }
 
 // The activities.

@@ -17,12 +17,6 @@ func nothingMore(int) (activities.DispatchResult, error) {
 	return activities.DispatchResult{Delivered: 1}, nil
 }
 
-// in returns the time after the beginning.
-func in(d time.Duration) *models.Time {
-	at := models.TimeOf(began.Add(d))
-	return &at
-}
-
 func TestAddressWorkflowIsOpenUntilItsAddressIsDeleted(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
 	h.wantDispatches(1, h.run())
@@ -85,9 +79,9 @@ func TestWakeCausesADispatchOfWhatIsDue(t *testing.T) {
 
 func TestWhatWaitsInAnOutageIsDispatchedWhenItIsDue(t *testing.T) {
 	h := newAddressHarness(t, nothingMore)
-	h.state.Due, h.state.WaitsUntil = false, in(5*time.Minute)
-	h.become("2m", func(s *webhooks.AddressState) { s.WaitsUntil = in(3 * time.Minute) })
-	h.become("10m", func(s *webhooks.AddressState) { s.WaitsUntil = in(2 * time.Hour) })
+	h.state.Due, h.state.WaitsUntil = false, timeAt(5*time.Minute)
+	h.become("2m", func(s *webhooks.AddressState) { s.WaitsUntil = timeAt(3 * time.Minute) })
+	h.become("10m", func(s *webhooks.AddressState) { s.WaitsUntil = timeAt(2 * time.Hour) })
 	h.wantDispatches(2, h.run())
 	if want := durations("3m 2h"); !slices.Equal(h.dispatches, want) {
 		t.Errorf("dispatches at %v, want %v", h.dispatches, want)
@@ -139,7 +133,7 @@ func TestPeopleAreWarnedOnceADayIntoFailing(t *testing.T) {
 		h := newAddressHarness(t, nothingMore)
 		h.planned = nil
 		h.delete("72h")
-		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = in(time.Hour) })
+		h.become("1h", func(s *webhooks.AddressState) { s.FailingSince = timeAt(time.Hour) })
 		h.signal(SignalWake, "2h 30h")
 		want := []string{"25h0m0s warn"}
 		if succeeds {
@@ -241,13 +235,13 @@ func TestAddressDetails(t *testing.T) {
 		want  []string
 	}{
 		"on":      {webhooks.AddressState{Enabled: true}, []string{"**on** as of 2026-03-02T09:00:00.000Z", "- [its page in the console](https://millwright.test/console/page)", "- no response yet", "- 0 pending, 0 retrying, 0 held, 0 failed"}},
-		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: in(0), Held: models.MaxCounted}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "10000 or more held"}},
+		"off":     {webhooks.AddressState{OffReason: &reason, OffAt: timeAt(0), Held: models.MaxCounted}, []string{"**off**", "- off since 2026-03-02T09:00:00.000Z: maintenance", "10000 or more held"}},
 		"held":    {webhooks.AddressState{OffReason: &reason}, []string{"**off**", "- off: maintenance"}},
-		"failing": {webhooks.AddressState{Enabled: true, FailingSince: in(0), LastAt: in(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
-		"outage":  {webhooks.AddressState{Enabled: true, LastAt: in(0), LastStatus: &code, Retrying: 1500, Unplaced: 500, NextRetryAt: in(time.Minute), WaitsUntil: in(30 * time.Second)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones wait for a place", "- pending deliveries wait, because nothing has been delivered since very many failed; the oldest is tried at 2026-03-02T09:00:30.000Z"}},
+		"failing": {webhooks.AddressState{Enabled: true, FailingSince: timeAt(0), LastAt: timeAt(time.Second), LastError: &problem}, []string{"**failing**", "- failing since 2026-03-02T09:00:00.000Z", "- no response to the last attempt at 2026-03-02T09:00:01.000Z: The connection was refused."}},
+		"outage":  {webhooks.AddressState{Enabled: true, LastAt: timeAt(0), LastStatus: &code, Retrying: 1500, Unplaced: 500, NextRetryAt: timeAt(time.Minute), WaitsUntil: timeAt(30 * time.Second)}, []string{"- last response: 500 at", "- next retry: 2026-03-02T09:01:00.000Z", "- 500 of the retrying ones wait for a place", "- pending deliveries wait, because nothing has been delivered since very many failed; the oldest is tried at 2026-03-02T09:00:30.000Z"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tt.state.LoadedAt, tt.state.Page = *in(0), consolePage
+			tt.state.LoadedAt, tt.state.Page = *timeAt(0), consolePage
 			got := addressDetails(tt.state)
 			for _, line := range tt.want {
 				if !strings.Contains(got, line) {
