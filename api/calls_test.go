@@ -6,9 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"millwright/api/apitest"
 	"millwright/models"
@@ -29,9 +27,7 @@ func TestMe(t *testing.T) {
 			t.Errorf("%v is %v, want %v", path, got, want)
 		}
 	}
-	if got := len(me.Field("scopes").([]any)); got != 8 {
-		t.Errorf("%d scopes, want all 8", got)
-	}
+	want(t, "scopes", len(me.Field("scopes").([]any)), len(models.AllScopes))
 	// Every valid token may call it.
 	s.As("back_office", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
 }
@@ -86,9 +82,7 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 	if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="work_orders:write"`) {
 		t.Errorf("the challenge %q does not name the scope", challenge)
 	}
-	if got := s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status; got != http.StatusOK {
-		t.Errorf("the scheme in lower case gets %d", got)
-	}
+	want(t, "the scheme in lower case", s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status, http.StatusOK)
 }
 
 // An invalid token is told before every limit. Calls without one are limited, and those with an
@@ -156,199 +150,4 @@ func TestInvalidTokensWithoutADatabase(t *testing.T) {
 func noneToken(token string) string {
 	parts := strings.Split(token, ".")
 	return "eyJhbGciOiJub25lIiwia2lkIjoidGVzdCJ9." + parts[1] + "."
-}
-
-func TestTokensExpire(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-	s.Clock.Advance(time.Hour - time.Second)
-	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-	s.Clock.Advance(time.Second)
-	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusUnauthorized, "invalid_token")
-}
-
-// api.md 5.4: each change takes effect with the next call,
-// and undoing it does not revive the token.
-func TestTokenInvalidation(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]struct{ do, undo string }{
-		"secret renewed":          {`UPDATE integrations SET secret_hash = sha256('new') WHERE id = $1`, ``},
-		"turned off":              {`UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`},
-		"deleted":                 {`UPDATE integrations SET deleted_at = now() WHERE id = $1`, ``},
-		"scopes narrowed":         {`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, ``},
-		"disabled by the service": {`UPDATE integrations SET disabled_by_service = true WHERE id = $1`, `UPDATE integrations SET disabled_by_service = false WHERE id = $1`},
-		"plan without the API":    {`UPDATE plans SET api = false WHERE organization_id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE plans SET api = true WHERE $1 <> ''`},
-		"organization suspended":  {`UPDATE organizations SET suspended = true WHERE id = (SELECT organization_id FROM integrations WHERE id = $1)`, `UPDATE organizations SET suspended = false WHERE $1 <> ''`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := apitest.New(t)
-			s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-			s.Exec(change.do, s.ID("erp"))
-			s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusUnauthorized, "invalid_token")
-			if change.undo != "" {
-				s.Exec(change.undo, s.ID("erp"))
-				s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusUnauthorized, "invalid_token")
-			}
-		})
-	}
-	t.Run("scopes widened: the token stays valid, without the new ones", func(t *testing.T) {
-		s := apitest.New(t)
-		before := s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "").Field("scopes").([]any)
-		s.Exec(`UPDATE integrations SET scopes = scopes || '{people:read}' WHERE id = $1`, s.ID("reader"))
-		after := s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "").Field("scopes").([]any)
-		if len(before) != 1 || len(after) != 1 {
-			t.Errorf("the token's scopes went from %v to %v", before, after)
-		}
-	})
-}
-
-func TestRateLimit(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	s.Exec(`UPDATE plans SET calls_per_minute = 3 WHERE organization_id = $1`, s.Acme.OrganizationID)
-	// The clock is half a minute before the end of the window.
-	for i, want := range []string{"2", "1", "0"} {
-		response := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-		if got := response.Header.Get("X-RateLimit-Remaining"); got != want {
-			t.Errorf("call %d: %s remain, want %s", i+1, got, want)
-		}
-		if limit, reset := response.Header.Get("X-RateLimit-Limit"), response.Header.Get("X-RateLimit-Reset"); limit != "3" || reset != "30" {
-			t.Errorf("limit %s, reset %s, want 3 and 30", limit, reset)
-		}
-	}
-	response := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusTooManyRequests, "rate_limited")
-	if after := response.Header.Get("Retry-After"); after != "30" {
-		t.Errorf("Retry-After is %q, want 30", after)
-	}
-	s.As("reader", http.MethodGet, "/me", nil).Want(http.StatusOK, "") // each integration has its own count
-	s.Clock.Advance(30 * time.Second)
-	s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-}
-
-func TestRateLimitIsExactUnderConcurrency(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	s.Exec(`UPDATE plans SET calls_per_minute = 50 WHERE organization_id = $1`, s.Acme.OrganizationID)
-	s.Token("erp")
-	var mu sync.Mutex
-	statuses := map[int]int{}
-	var calls sync.WaitGroup
-	for range 80 {
-		calls.Go(func() {
-			status := s.As("erp", http.MethodGet, "/me", nil).Status
-			mu.Lock()
-			defer mu.Unlock()
-			statuses[status]++
-		})
-	}
-	calls.Wait()
-	if statuses[200] != 50 || statuses[429] != 30 {
-		t.Errorf("80 calls at a limit of 50 get %v", statuses)
-	}
-}
-
-func TestIdempotency(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
-	create := func(key string, body any) apitest.Response {
-		return s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", key)
-	}
-	first := create("key-1", body).Want(http.StatusCreated, "")
-	if first.Header.Get("Idempotency-Replayed") != "" {
-		t.Error("the first response is marked as a replay")
-	}
-	s.Clock.Advance(time.Hour - time.Minute)
-	for _, key := range []string{"key-1", `"key-1"`} {
-		again := create(key, body).Want(http.StatusCreated, "")
-		if string(again.Body) != string(first.Body) || again.Header.Get("Idempotency-Replayed") != "true" ||
-			again.Header.Get("Location") != first.Header.Get("Location") {
-			t.Errorf("the response to the retry with %s differs from the first:\n%s\n%s", key, first.Body, again.Body)
-		}
-	}
-	create("key-1", object{"inventory_id": s.ID("ahu1"), "title": "Another"}).Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
-	if other := create("key-2", body).Want(http.StatusCreated, ""); other.Text("id") == first.Text("id") {
-		t.Error("another key returns the same record")
-	}
-	// Another integration may use the same key.
-	s.As("creator", http.MethodPost, "/work-orders", body, "Idempotency-Key", "key-1").Want(http.StatusCreated, "")
-	// A rejected call does not store its key, so the corrected call may use it.
-	create("key-3", object{"inventory_id": s.ID("fan1"), "title": "x"}).Want(http.StatusUnprocessableEntity, "validation_failed")
-	create("key-3", body).Want(http.StatusCreated, "")
-	for name, key := range map[string]string{"an empty one": `""`, "256 characters": strings.Repeat("k", 256), "an odd one": "k\u00e9y"} {
-		if response := create(key, body); response.Status != http.StatusBadRequest {
-			t.Errorf("%s gets %d", name, response.Status)
-		}
-	}
-	if n := servicetest.Value[string](s.Fixture, `SELECT count(*) || ' with ' || count(DISTINCT number) FROM work_orders`); n != "4 with 4" {
-		t.Errorf("there are %s numbers, want 4 with 4", n)
-	}
-}
-
-func TestIdempotencyKeysExpireAfterADay(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	body := object{"inventory_id": s.ID("ahu1"), "title": "Replace filter"}
-	first := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
-	s.Clock.Advance(24 * time.Hour)
-	s.ForgetTokens() // the first token has expired
-	second := s.As("erp", http.MethodPost, "/work-orders", body, "Idempotency-Key", "k").Want(http.StatusCreated, "")
-	if first.Text("id") == second.Text("id") {
-		t.Error("the key was replayed after a day")
-	}
-}
-
-func TestConcurrentRetriesCreateOnce(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	s.Token("erp")
-	const records, tries = 20, 5
-	var mu sync.Mutex
-	ids := map[string]map[string]bool{}
-	var calls sync.WaitGroup
-	for i := range records * tries {
-		key := "key-" + string(rune('a'+i%records))
-		calls.Go(func() {
-			response := s.As("erp", http.MethodPost, "/work-orders",
-				object{"inventory_id": s.ID("ahu1"), "title": key}, "Idempotency-Key", key)
-			mu.Lock()
-			defer mu.Unlock()
-			if response.Status != http.StatusCreated {
-				t.Errorf("%s gets %d: %s", key, response.Status, response.Body)
-			}
-			if ids[key] == nil {
-				ids[key] = map[string]bool{}
-			}
-			ids[key][response.Text("id")] = true
-		})
-	}
-	calls.Wait()
-	for key, seen := range ids {
-		if len(seen) != 1 {
-			t.Errorf("%s: the responses have %d different records", key, len(seen))
-		}
-	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders`); n != records {
-		t.Errorf("%d work orders, want %d", n, records)
-	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM events`); n != records {
-		t.Errorf("%d events, want %d", n, records)
-	}
-}
-
-func TestMethodsAndMediaTypes(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	bearer := []string{"Authorization", "Bearer " + s.Token("erp")}
-	notAllowed := s.Send(http.MethodPut, "/v1/me", "", bearer...).Want(http.StatusMethodNotAllowed, "method_not_allowed")
-	if notAllowed.Header.Get("Allow") != "GET, HEAD" {
-		t.Errorf("Allow is %q, want GET, HEAD", notAllowed.Header.Get("Allow"))
-	}
-	for _, kind := range []string{"text/plain", "application/xml", "application/json; charset=latin1", ""} {
-		s.Send(http.MethodPost, "/v1/work-orders", `{}`, append([]string{"Content-Type", kind}, bearer...)...).
-			Want(http.StatusUnsupportedMediaType, "unsupported_media_type")
-	}
-	s.Send(http.MethodPost, "/v1/work-orders", `{}`, append([]string{"Content-Type", "application/json; charset=UTF-8"}, bearer...)...).
-		Want(http.StatusUnprocessableEntity, "validation_failed")
 }

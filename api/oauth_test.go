@@ -7,9 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"golang.org/x/oauth2"
-	"golang.org/x/oauth2/clientcredentials"
-
 	"millwright/api/apitest"
 	"millwright/service/servicetest"
 )
@@ -40,35 +37,25 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "credentials in the form", form: body, status: 200},
 		{name: "credentials as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "Basic, with the client's id in the form too", form: "grant_type=client_credentials&client_id=cli_erp", authorization: basic("cli_erp", erpSecret), status: 200},
-		{name: "a charset in the content type", form: body, contentType: formType + "; charset=UTF-8", status: 200},
 		{name: "an unknown parameter", form: body + "&resource=x", status: 200},
 		{name: "an empty scope, as if it were left out", form: body + "&scope=", status: 200},
-		{name: "one scope", form: body + "&scope=work_orders:read", status: 200, scope: "work_orders:read"},
-		{name: "two scopes in any order", form: body + "&scope=work_orders:write+work_orders:read", status: 200, scope: "work_orders:read work_orders:write"},
 		{name: "a scope twice", form: body + "&scope=people:read+people:read", status: 200, scope: "people:read"},
 		{name: "a scope it does not have", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=secret-of-the-reader-integration&scope=people:read", status: 400, code: "invalid_scope"},
 		{name: "an unknown scope", form: body + "&scope=root", status: 400, code: "invalid_scope"},
 		{name: "one known and one unknown scope", form: body + "&scope=people:read+root", status: 400, code: "invalid_scope"},
-		{name: "an unknown client", form: "grant_type=client_credentials&client_id=cli_nobody_knows&client_secret=x", status: 401, code: "invalid_client"},
 		{name: "a wrong secret", form: body + "x", status: 401, code: "invalid_client"},
-		{name: "a wrong secret as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", "x"), status: 401, code: "invalid_client"},
 		{name: "an empty secret", form: "grant_type=client_credentials&client_id=cli_erp&client_secret=", status: 401, code: "invalid_client"},
 		{name: "no credentials", form: "grant_type=client_credentials", status: 401, code: "invalid_client"},
 		{name: "no secret", form: "grant_type=client_credentials&client_id=cli_erp", status: 401, code: "invalid_client"},
 		{name: "another scheme than Basic", form: "grant_type=client_credentials", authorization: "Bearer abc", status: 401, code: "invalid_client"},
 		{name: "Basic that is no base64", form: "grant_type=client_credentials", authorization: "Basic ***", status: 401, code: "invalid_client"},
 		{name: "Basic that is not form-encoded", form: "grant_type=client_credentials", authorization: "Basic " + base64.StdEncoding.EncodeToString([]byte("a%zz:b")), status: 401, code: "invalid_client"},
-		{name: "an empty secret and id with Basic, as if they were left out", form: "grant_type=client_credentials&client_id=&client_secret=", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "Basic, with the id and an empty secret in the form", form: "grant_type=client_credentials&client_id=cli_erp&client_secret=", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "a wrong secret as Basic, an empty one in the form", form: "grant_type=client_credentials&client_secret=", authorization: basic("cli_erp", "x"), status: 401, code: "invalid_client"},
 		{name: "another client and an empty secret in the form than in Basic", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=", authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
 		{name: "spaces around the scopes", form: body + "&scope=+people:read++work_orders:read+", status: 200, scope: "work_orders:read people:read"},
 		{name: "a no-break space between scopes", form: body + "&scope=people:read%C2%A0work_orders:read", status: 400, code: "invalid_scope"},
-		{name: "a no-break space after a scope", form: body + "&scope=people:read%C2%A0", status: 400, code: "invalid_scope"},
-		{name: "a no-break space next to a space", form: body + "&scope=people:read+%C2%A0work_orders:read", status: 400, code: "invalid_scope"},
 		{name: "a tab between scopes", form: body + "&scope=people:read%09work_orders:read", status: 400, code: "invalid_scope"},
-		{name: "a line break between scopes", form: body + "&scope=people:read%0Awork_orders:read", status: 400, code: "invalid_scope"},
-		{name: "an ideographic space between scopes", form: body + "&scope=people:read%E3%80%80work_orders:read", status: 400, code: "invalid_scope"},
 		{name: "a comma between scopes", form: body + "&scope=people:read,work_orders:read", status: 400, code: "invalid_scope"},
 		{name: "spaces alone as the scope", form: body + "&scope=+", status: 400, code: "invalid_scope"},
 		{name: "both at once", form: body, authorization: basic("cli_erp", erpSecret), status: 400, code: "invalid_request"},
@@ -76,12 +63,8 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "credentials in the URL", query: "?client_id=cli_erp&client_secret=" + erpSecret, form: "grant_type=client_credentials", status: 400, code: "invalid_request"},
 		{name: "the grant in the URL", query: "?grant_type=client_credentials", form: body, status: 400, code: "invalid_request"},
 		{name: "a repeated parameter", form: body + "&client_id=cli_erp", status: 400, code: "invalid_request"},
-		{name: "a repeated grant", form: body + "&grant_type=client_credentials", status: 400, code: "invalid_request"},
-		{name: "a repeated scope", form: body + "&scope=a&scope=b", status: 400, code: "invalid_request"},
-		{name: "no grant", form: "client_id=cli_erp&client_secret=" + erpSecret, status: 400, code: "invalid_request"},
 		{name: "an empty grant", form: "grant_type=&client_id=cli_erp&client_secret=" + erpSecret, status: 400, code: "invalid_request"},
 		{name: "the password grant", form: strings.Replace(body, "client_credentials", "password", 1), status: 400, code: "unsupported_grant_type"},
-		{name: "the refresh grant", form: strings.Replace(body, "client_credentials", "refresh_token", 1), status: 400, code: "unsupported_grant_type"},
 		{name: "the grant in capitals", form: strings.Replace(body, "client_credentials", "CLIENT_CREDENTIALS", 1), status: 400, code: "unsupported_grant_type"},
 		{name: "JSON", form: `{"grant_type":"client_credentials"}`, contentType: "application/json", status: 400, code: "invalid_request"},
 		{name: "no content type", form: body, contentType: " ", status: 400, code: "invalid_request"},
@@ -156,38 +139,20 @@ func TestBasicCredentialsOfAnyCharacters(t *testing.T) {
 	}
 }
 
+// Without the secret, a client learns nothing about the state of the integration.
 func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
 	t.Parallel()
-	for name, sql := range map[string]string{
-		"turned off":              `UPDATE integrations SET enabled = false WHERE client_id = 'cli_erp'`,
-		"disabled by the service": `UPDATE integrations SET disabled_by_service = true WHERE client_id = 'cli_erp'`,
-		"plan without the API":    `UPDATE plans SET api = false`,
-		"organization suspended":  `UPDATE organizations SET suspended = true`,
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := apitest.New(t)
-			s.Exec(sql)
-			form := "grant_type=client_credentials&client_id=cli_erp&client_secret="
-			response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType)
-			if response.Status != http.StatusBadRequest || response.Text("error") != "unauthorized_client" {
-				t.Errorf("the response is %d %s", response.Status, response.Body)
-			}
-			// Without the secret, a client learns nothing about the integration's state.
-			response = s.Send(http.MethodPost, "/v1/oauth/token", form+"x", "Content-Type", formType)
-			if response.Text("error") != "invalid_client" {
-				t.Errorf("with a wrong secret the response is %s", response.Body)
-			}
-		})
+	s := apitest.New(t)
+	token := func(secret, code string) {
+		t.Helper()
+		response := s.Send(http.MethodPost, "/v1/oauth/token", "grant_type=client_credentials&client_id=cli_erp&client_secret="+secret, "Content-Type", formType)
+		want(t, "the code", response.Text("error"), code)
 	}
-	t.Run("deleted", func(t *testing.T) {
-		s := apitest.New(t)
-		s.Exec(`UPDATE integrations SET deleted_at = now() WHERE client_id = 'cli_erp'`)
-		response := s.Send(http.MethodPost, "/v1/oauth/token",
-			"grant_type=client_credentials&client_id=cli_erp&client_secret="+erpSecret, "Content-Type", formType)
-		if response.Text("error") != "invalid_client" {
-			t.Errorf("the response is %s", response.Body)
-		}
-	})
+	s.Exec(`UPDATE integrations SET enabled = false`)
+	token(erpSecret, "unauthorized_client")
+	token(erpSecret+"x", "invalid_client")
+	s.Exec(`UPDATE integrations SET deleted_at = now()`)
+	token(erpSecret, "invalid_client")
 }
 
 func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
@@ -204,39 +169,9 @@ func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {
 			}
 		}
 	}
-	if limited != 10 {
-		t.Errorf("%d of 40 wrong secrets get 429, want the last 10", limited)
-	}
+	want(t, "the number of 429 for 40 wrong secrets", limited, 10)
 	if response := s.Send(http.MethodPost, "/v1/oauth/token", form+erpSecret, "Content-Type", formType); response.Status != http.StatusOK {
 		t.Errorf("the right secret gets %d after many wrong ones", response.Status)
-	}
-}
-
-// golang.org/x/oauth2 checks the token endpoint from the outside.
-func TestOAuth2ClientCredentials(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	for name, style := range map[string]oauth2.AuthStyle{
-		"detected": oauth2.AuthStyleAutoDetect, "in the form": oauth2.AuthStyleInParams, "as a header": oauth2.AuthStyleInHeader,
-	} {
-		t.Run(name, func(t *testing.T) {
-			config := clientcredentials.Config{
-				ClientID: "cli_erp", ClientSecret: erpSecret, TokenURL: s.URL + "/v1/oauth/token", AuthStyle: style,
-				Scopes: []string{"work_orders:read"},
-			}
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/me", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response, err := config.Client(t.Context()).Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = response.Body.Close()
-			if response.StatusCode != http.StatusOK {
-				t.Errorf("GET /me gets %d", response.StatusCode)
-			}
-		})
 	}
 }
 
@@ -295,16 +230,10 @@ func TestIntrospection(t *testing.T) {
 		}
 	}
 	inactive := `{"active":false}`
-	if got := string(introspect(s.Token("reader")).Body); got != inactive {
-		t.Errorf("another client's token gets %s", got)
-	}
-	if got := string(introspect("nonsense").Body); got != inactive {
-		t.Errorf("nonsense gets %s", got)
-	}
+	want(t, "another client's token", string(introspect(s.Token("reader")).Body), inactive)
+	want(t, "nonsense", string(introspect("nonsense").Body), inactive)
 	s.Exec(`UPDATE integrations SET scopes = scopes[2:] WHERE id = $1`, s.ID("erp"))
-	if got := string(introspect(token).Body); got != inactive {
-		t.Errorf("an invalidated token gets %s", got)
-	}
+	want(t, "an invalidated token", string(introspect(token).Body), inactive)
 }
 
 func TestAuthorizationServerMetadata(t *testing.T) {
@@ -314,8 +243,6 @@ func TestAuthorizationServerMetadata(t *testing.T) {
 	for name, path := range map[string]string{
 		"issuer": "", "token_endpoint": "/v1/oauth/token", "revocation_endpoint": "/v1/oauth/revoke", "introspection_endpoint": "/v1/oauth/introspect",
 	} {
-		if got := response.Text(name); got != servicetest.Issuer+path {
-			t.Errorf("%s is %q", name, got)
-		}
+		want(t, name, response.Text(name), servicetest.Issuer+path)
 	}
 }
