@@ -2,11 +2,8 @@ package api_test
 
 import (
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
-
-	"millwright/api/apitest"
 )
 
 // Every time that the document lets a caller send, in a query or a body, has an offset of at
@@ -22,23 +19,13 @@ func TestOffsetsOfTimes(t *testing.T) {
 				continue
 			}
 			places++
-			path := op.Path + "?" + name + "="
-			get := func(value string) apitest.Response { return h.As("erp", http.MethodGet, path+value, nil) }
-			for _, offset := range []string{"+23:59", "-23:59", "+00:00", "-00:00"} {
-				get(url.QueryEscape("2026-03-01T08:00:00"+offset)).Want(http.StatusOK, "")
-			}
-			for _, offset := range []string{"+24:00", "-24:00", "+23:60", "-00:60", "+99:99", "+2:00", "+0200"} {
-				response := get(url.QueryEscape("2026-03-01T08:00:00"+offset)).Want(http.StatusBadRequest, "invalid_request")
+			path := op.Path + "?" + name + "=2026-03-01T08:00:00"
+			h.As("erp", http.MethodGet, path+"%2B23:59", nil).Want(http.StatusOK, "")
+			for offset, hint := range map[string]bool{"%2B24:00": false, "%2B0200": false, "+02:00": true, "%2002:00": true} {
+				response := h.As("erp", http.MethodGet, path+offset, nil).Want(http.StatusBadRequest, "invalid_request")
 				want(t, "the parameter", response.Text("parameter"), name)
-				want(t, "an encoded + is blamed", strings.Contains(response.Text("detail"), "%2B"), false)
-			}
-			// A + that is not encoded is a space, and the error names it.
-			for _, raw := range []string{"2026-03-01T08:00:00+02:00", "2026-03-01t08:00:00.5+23:59", "2026-03-01T08:00:00%2002:00"} {
-				response := get(raw).Want(http.StatusBadRequest, "invalid_request")
-				want(t, "the parameter", response.Text("parameter"), name)
-				if detail := response.Text("detail"); !strings.Contains(detail, "encode + as %2B") {
-					t.Errorf("%s%s: the detail is %q", path, raw, detail)
-				}
+				// A + that is not encoded is a space, and the error names it.
+				want(t, offset+": the detail names it", strings.Contains(response.Text("detail"), "encode + as %2B"), hint)
 			}
 		}
 		properties, _ := op.Body["properties"].(map[string]any)
@@ -47,21 +34,16 @@ func TestOffsetsOfTimes(t *testing.T) {
 				continue
 			}
 			places++
-			send := func(offset string) apitest.Response {
+			for offset, accepted := range map[string]bool{"+23:59": true, "-23:59": true, "+24:00": false, "-00:60": false} {
 				body := object{name: "2026-03-01T08:00:00" + offset}
 				if op.Method == http.MethodPost {
 					body["inventory_id"], body["title"] = h.ID("ahu1"), "T"
 				}
-				return h.As("erp", op.Method, strings.Replace(op.Path, "{id}", id, 1), body)
-			}
-			for _, offset := range []string{"+23:59", "-23:59"} {
-				if response := send(offset); response.Status >= 300 {
-					t.Errorf("%s %s with %s: %d %s", op.Method, op.Path, offset, response.Status, response.Body)
+				response := h.As("erp", op.Method, strings.Replace(op.Path, "{id}", id, 1), body)
+				want(t, op.Method+" "+op.Path+" with "+offset+" is accepted", response.Status < 300, accepted)
+				if !accepted {
+					want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any("/"+name))
 				}
-			}
-			for _, offset := range []string{"+24:00", "-24:00", "+23:60", "-00:60", " 02:00"} {
-				response := send(offset).Want(http.StatusUnprocessableEntity, "validation_failed")
-				want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any("/"+name))
 			}
 		}
 	}
