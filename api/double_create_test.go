@@ -63,9 +63,7 @@ func TestRetriedCreationsCreateOneRecordEach(t *testing.T) {
 		}
 	}
 	for _, table := range []string{"work_orders", "events", "history", "log_records"} {
-		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+table); n != records {
-			t.Errorf("%d rows in %s, want %d", n, table, records)
-		}
+		want(t, "rows in "+table, servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+table), records)
 	}
 }
 

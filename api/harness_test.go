@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -113,17 +114,22 @@ func (h harness) read(id string) apitest.Response {
 // wantUnchanged fails unless the record is as it was read before, without new effects.
 func (h harness) wantUnchanged(t *testing.T, id string, before apitest.Response) {
 	t.Helper()
-	if after := h.read(id); string(after.Body) != string(before.Body) {
-		t.Errorf("the record has changed:\n%s\n%s", before.Body, after.Body)
-	}
-	if effects := h.events(id) + h.history(id) + h.log(id) + h.notices(id); effects != "" {
-		t.Errorf("unexpected effects: %s", effects)
-	}
+	want(t, "the record", string(h.read(id).Body), string(before.Body))
+	want(t, "the effects", h.events(id)+h.history(id)+h.log(id)+h.notices(id), "")
 }
 
 // list reads a list as erp. parameters are passed to query.
 func (h harness) list(path string, parameters ...string) apitest.Response {
 	return h.As("erp", http.MethodGet, path+query(parameters...), nil)
+}
+
+// listed returns the records of a list by their places among the ids.
+func (h harness) listed(path string, ids []string) string {
+	found := ""
+	for _, record := range h.As("erp", http.MethodGet, path, nil).Want(http.StatusOK, "").Field("data").([]any) {
+		found += fmt.Sprint(slices.Index(ids, record.(object)["id"].(string)))
+	}
+	return found
 }
 
 // followChanges reads all changes of a list since a time or sync token, page by
@@ -159,15 +165,11 @@ func idsOf(t *testing.T, page apitest.Response, changes bool) []string {
 	for _, record := range page.Field("data").([]any) {
 		ids = append(ids, record.(object)["id"].(string))
 	}
-	if more := page.Field("has_more").(bool); more != (page.Text("next_cursor") != "") {
-		t.Errorf("has_more is %t, next_cursor is %v", more, page.Field("next_cursor"))
-	}
+	want(t, "has_more", page.Field("has_more").(bool), page.Text("next_cursor") != "")
 	if _, named := page.Field().(object)["next_cursor"]; named && page.Text("next_cursor") == "" {
 		t.Error("the last page names next_cursor")
 	}
-	if changes != (page.Text("sync_token") != "") {
-		t.Errorf("sync_token is %v, with changed_since: %t", page.Field("sync_token"), changes)
-	}
+	want(t, "the page has a sync token", page.Text("sync_token") != "", changes)
 	return ids
 }
 
@@ -207,78 +209,4 @@ func together[T comparable](n int, call func(i int) T) map[T]int {
 	close(start)
 	calls.Wait()
 	return results
-}
-
-// wantAllowedStatuses checks that an operation is allowed only in these statuses. In
-// others it must break the rule status and have no effect.
-func (h harness) wantAllowedStatuses(t *testing.T, allowed []models.WorkOrderStatus, do func(id string) apitest.Response) {
-	t.Helper()
-	for _, status := range models.WorkOrderStatuses {
-		t.Run(string(status), func(t *testing.T) {
-			id := h.workOrder(nil)
-			h.setStatus(id, status)
-			before := h.read(id)
-			response := do(id)
-			if slices.Contains(allowed, status) {
-				response.Want(http.StatusOK, "")
-				return
-			}
-			response.Want(http.StatusUnprocessableEntity, "rule_violation")
-			want(t, "the rule", response.Text("rule"), "status")
-			h.wantUnchanged(t, id, before)
-		})
-	}
-}
-
-// wantAccess checks that a change requires reading the work order and the grant on
-// its node.
-func (h harness) wantAccess(t *testing.T, grant string, do func(as, id string) apitest.Response) {
-	t.Helper()
-	all := []string{
-		"inventory.read", "work_orders.read", "work_orders.create", "work_orders.update", "work_orders.delete",
-		"work_orders.forward", "feedback.read", "feedback.create", "feedback.resolve",
-	}
-	grants := func(names []string) {
-		h.Exec(`UPDATE permission_definitions SET grants = $2 WHERE id = $1`, h.ID("full"), names)
-	}
-	id := h.workOrder(object{"inventory_id": h.ID("roof"), "assignees": h.ids("erp", "crew")})
-	own := h.As("creator", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("roof"), "title": "x", "assignees": h.ids("crew", "bob")}).
-		Want(http.StatusCreated, "").Text("id")
-	before := h.read(id)
-	t.Run("may read, lacks the scope", func(t *testing.T) {
-		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read}' WHERE id = $1`, h.ID("roofer"))
-		do("roofer", id).Want(http.StatusForbidden, "insufficient_scope")
-		h.Exec(`UPDATE integrations SET scopes = '{work_orders:read,work_orders:write}' WHERE id = $1`, h.ID("roofer"))
-		h.ForgetTokens()
-	})
-	t.Run("may read by its node, lacks the permission", func(t *testing.T) {
-		do("roofer", id).Want(http.StatusForbidden, "permission_denied")
-	})
-	t.Run("created it, lacks the permission", func(t *testing.T) {
-		do("creator", own).Want(http.StatusForbidden, "permission_denied")
-	})
-	t.Run("may not read it", func(t *testing.T) {
-		do("outsider", id).Want(http.StatusNotFound, "not_found")
-	})
-	t.Run("an unknown work order", func(t *testing.T) {
-		do("erp", "wo_00000000000000000000000000").Want(http.StatusNotFound, "not_found")
-		do("erp", "nonsense").Want(http.StatusNotFound, "not_found")
-		do("erp", h.ID("ahu1")).Want(http.StatusNotFound, "not_found")
-	})
-	t.Run("has every permission but this", func(t *testing.T) {
-		grants(slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == grant }))
-		do("erp", id).Want(http.StatusForbidden, "permission_denied")
-	})
-	t.Run("read-only organization", func(t *testing.T) {
-		grants(all)
-		h.Exec(`UPDATE organizations SET read_only = true WHERE id = $1`, h.Acme.OrganizationID)
-		do("erp", id).Want(http.StatusForbidden, "read_only")
-		do("outsider", id).Want(http.StatusNotFound, "not_found")
-		h.Exec(`UPDATE organizations SET read_only = false WHERE id = $1`, h.Acme.OrganizationID)
-	})
-	t.Run("none of these left anything", func(t *testing.T) { h.wantUnchanged(t, id, before) })
-	t.Run("may read and has this permission", func(t *testing.T) {
-		grants([]string{"work_orders.read", grant})
-		do("erp", id).Want(http.StatusOK, "")
-	})
 }

@@ -1,10 +1,9 @@
 package api_test
 
 import (
-	"bytes"
 	"fmt"
-	"io"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -51,59 +50,29 @@ func TestReplaysShowOnlyWhatTheTokenMaySee(t *testing.T) {
 	}
 }
 
-// Bodies with the same JSON value are the same request, however they are written.
+// Bodies with the same JSON value are the same request, however they are written, with all digits of a number.
 func TestRetriesCompareJSONValues(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	node := h.ID("ahu1")
-	bodies := func(first string, others ...string) []string { return append([]string{first}, others...) }
-	for name, test := range map[string]struct {
-		path            string
-		same, different []string
-	}{
-		"a work order": {
-			"/work-orders",
-			bodies(
-				fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter é","description":null,"assignees":[%q,%q]}`, node, h.ID("erp"), h.ID("bob")),
-				fmt.Sprintf("\n{ \"title\" : \"Replace\\u0020filter \\u00e9\",\t\"assignees\":[ %q, %q ],\"description\":null, \"inventory_id\": %q }\r\n", h.ID("erp"), h.ID("bob"), node),
-			),
-			bodies(
-				fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter é","assignees":[%q,%q]}`, node, h.ID("erp"), h.ID("bob")),
-				fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter é","description":null,"assignees":[%q,%q]}`, node, h.ID("bob"), h.ID("erp")),
-				fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter e","description":null,"assignees":[%q,%q]}`, node, h.ID("erp"), h.ID("bob")),
-			),
-		},
-		"answers": {
-			"/work-orders/" + h.inspection(nil) + "/answers",
-			bodies(
-				fmt.Sprintf(`{"answers":[{"question_id":%q,"value":0.12345678901234567891}]}`, h.ID("q_pressure")),
-				fmt.Sprintf(`{"answers":[{"value":12.345678901234567891e-2,"question_id":%q}]}`, h.ID("q_pressure")),
-				fmt.Sprintf(`{"answers":[{"value":0.123456789012345678910,"question_id":%q}]}`, h.ID("q_pressure")),
-			),
-			bodies( // the same as a 64-bit number
-				fmt.Sprintf(`{"answers":[{"question_id":%q,"value":0.12345678901234567892}]}`, h.ID("q_pressure")),
-				fmt.Sprintf(`{"answers":[{"question_id":%q,"value":"0.12345678901234567891"}]}`, h.ID("q_pressure")),
-				fmt.Sprintf(`{"answers":[{"question_id":%q,"value":1.2345678901234567891}]}`, h.ID("q_pressure")),
-			),
-		},
+	path := "/work-orders/" + h.inspection(nil) + "/answers"
+	send := func(body string) apitest.Response {
+		return h.As("erp", http.MethodPost, path, strings.ReplaceAll(body, "q_pressure", h.ID("q_pressure")), "Idempotency-Key", "key")
+	}
+	first := send(`{"answers":[{"question_id":"q_pressure","value":0.12345678901234567891}]}`).Want(http.StatusOK, "")
+	for _, same := range []string{
+		`{"answers":[{"value":12.345678901234567891e-2,"question_id":"q_pressure"}]}`,
+		"\n{ \"answers\" : [{\"value\":0.123456789012345678910,\t\"question_id\":\"q_pressure\"} ]}",
 	} {
-		t.Run(name, func(t *testing.T) {
-			send := func(body string) apitest.Response {
-				return h.As("erp", http.MethodPost, test.path, body, "Idempotency-Key", "key")
-			}
-			first := send(test.same[0])
-			if first.Status >= 300 {
-				t.Fatalf("the first response is %d: %s", first.Status, first.Body)
-			}
-			for _, body := range test.same {
-				again := send(body).Want(first.Status, "")
-				want(t, "the response to "+body, string(again.Body), string(first.Body))
-				want(t, "a replay", again.Header.Get("Idempotency-Replayed"), "true")
-			}
-			for _, body := range test.different {
-				send(body).Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
-			}
-		})
+		again := send(same).Want(http.StatusOK, "")
+		want(t, "the response to "+same, string(again.Body), string(first.Body))
+		want(t, "a replay", again.Header.Get("Idempotency-Replayed"), "true")
+	}
+	for _, other := range []string{
+		`{"answers":[{"question_id":"q_pressure","value":0.12345678901234567892}]}`, // the same as a 64-bit number
+		`{"answers":[{"question_id":"q_pressure","value":"0.12345678901234567891"}]}`,
+		`{"answers":[{"question_id":"q_pressure","value":0.12345678901234567891}],"complete":false}`,
+	} {
+		send(other).Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
 	}
 }
 
@@ -111,43 +80,27 @@ func TestRetriesCompareJSONValues(t *testing.T) {
 // without a key.
 func TestInvalidIdempotencyKeysAreRejected(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t)
-	body := fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter"}`, h.ID("ahu1"))
+	s := apitest.New(t)
+	handler := newHandler(t, s.Service)
+	body := fmt.Sprintf(`{"inventory_id":%q,"title":"Replace filter"}`, s.ID("ahu1"))
 	for name, test := range map[string]struct {
 		keys   []string
 		status int
 	}{
-		"an empty key":                   {[]string{""}, http.StatusBadRequest},
-		"a blank key":                    {[]string{"  "}, http.StatusBadRequest},
-		"an empty key in quotes":         {[]string{`""`}, http.StatusBadRequest},
-		"two keys":                       {[]string{"a", "b"}, http.StatusBadRequest},
-		"the same key twice":             {[]string{"a", "a"}, http.StatusBadRequest},
-		"an empty key and another":       {[]string{"", "a"}, http.StatusBadRequest},
-		"256 characters":                 {[]string{strings.Repeat("k", 256)}, http.StatusBadRequest},
-		"256 characters in quotes":       {[]string{`"` + strings.Repeat("k", 256) + `"`}, http.StatusBadRequest},
-		"a character that is not ASCII":  {[]string{"kéy"}, http.StatusBadRequest},
-		"255 characters":                 {[]string{strings.Repeat("k", 255)}, http.StatusCreated},
-		"255 other characters in quotes": {[]string{`"` + strings.Repeat("q", 255) + `"`}, http.StatusCreated},
+		"an empty key":             {[]string{""}, http.StatusBadRequest},
+		"two keys":                 {[]string{"a", "b"}, http.StatusBadRequest},
+		"the same key twice":       {[]string{"a", "a"}, http.StatusBadRequest},
+		"an empty key and another": {[]string{"", "a"}, http.StatusBadRequest},
+		"256 characters in quotes": {[]string{`"` + strings.Repeat("k", 256) + `"`}, http.StatusBadRequest},
+		"255 characters in quotes": {[]string{`"` + strings.Repeat("q", 255) + `"`}, http.StatusCreated},
 	} {
-		t.Run(name, func(t *testing.T) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.URL+"/v1/work-orders", strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
-			r.Header = http.Header{"Authorization": {"Bearer " + h.Token("erp")}, "Content-Type": {"application/json"}, "Idempotency-Key": test.keys}
-			response, err := http.DefaultClient.Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = response.Body.Close() }()
-			text, err := io.ReadAll(response.Body)
-			if err != nil || response.StatusCode != test.status {
-				t.Fatalf("the response is %d, want %d (%v)\n%s", response.StatusCode, test.status, err, text)
-			}
-			if test.status == http.StatusBadRequest && !bytes.Contains(text, []byte(`"invalid_request"`)) {
-				t.Errorf("the response is %s", text)
-			}
-		})
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/work-orders", strings.NewReader(body))
+		r.Header = http.Header{"Authorization": {"Bearer " + s.Token("erp")}, "Content-Type": {"application/json"}, "Idempotency-Key": test.keys}
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if w.Code != test.status || w.Code == http.StatusBadRequest && !strings.Contains(w.Body.String(), `"invalid_request"`) {
+			t.Errorf("%s: the response is %d, want %d\n%s", name, w.Code, test.status, w.Body)
+		}
 	}
 }
 
@@ -157,48 +110,46 @@ func TestReplaysEndWithTheRightToReadTheRecord(t *testing.T) {
 	t.Parallel()
 	const all = "work_orders:read work_orders:write issues:read issues:write people:read"
 	h := newHarness(t)
-	order := h.inspection(object{"assignees": h.ids("erp", "bob")})
-	writes := map[string]struct {
-		method, path string
-		body         any
-		scope        string // which reads the record
+	order := "/work-orders/" + h.inspection(object{"assignees": h.ids("erp", "bob")})
+	writes := []struct {
+		name, method, path string
+		body               any
+		scope              string // which reads the record
+		first              apitest.Response
 	}{
-		"create a work order": {http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "Secret"}, "work_orders:read"},
-		"give feedback":       {http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "Secret"}, "issues:read"},
-		"change":              {http.MethodPatch, "/work-orders/" + order, object{"title": "Secret"}, "work_orders:read"},
-		"assign":              {http.MethodPost, "/work-orders/" + order + "/assignees", object{"assignees": h.ids("cat")}, "work_orders:read"},
-		"unassign":            {http.MethodDelete, "/work-orders/" + order + "/assignees/" + h.ID("bob"), nil, "work_orders:read"},
-		"answer":              {http.MethodPost, "/work-orders/" + order + "/answers", object{"answers": []object{{"question_id": h.ID("q_note"), "value": "Secret"}}}, "work_orders:read"},
-		"cancel":              {http.MethodPost, "/work-orders/" + order + "/cancel", object{}, "work_orders:read"},
+		{"create", http.MethodPost, "/work-orders", object{"inventory_id": h.ID("ahu1"), "title": "Secret"}, "work_orders:read", apitest.Response{}},
+		{"give feedback", http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "Secret"}, "issues:read", apitest.Response{}},
+		{"change", http.MethodPatch, order, object{"title": "Secret"}, "work_orders:read", apitest.Response{}},
+		{"assign", http.MethodPost, order + "/assignees", object{"assignees": h.ids("cat")}, "work_orders:read", apitest.Response{}},
+		{"unassign", http.MethodDelete, order + "/assignees/" + h.ID("bob"), nil, "work_orders:read", apitest.Response{}},
+		{"answer", http.MethodPost, order + "/answers", object{"answers": []any{h.to("q_note", "Secret")}}, "work_orders:read", apitest.Response{}},
+		{"cancel", http.MethodPost, order + "/cancel", object{}, "work_orders:read", apitest.Response{}},
 	}
-	order0 := []string{"create a work order", "give feedback", "change", "assign", "unassign", "answer", "cancel"}
-	send := func(name, scopes string) apitest.Response {
-		w := writes[name]
+	send := func(i int, scopes string) apitest.Response {
+		w := writes[i]
 		return h.As("erp", w.method, w.path, w.body, "Idempotency-Key", "replayed", "Authorization", "Bearer "+h.tokenWith(scopes))
 	}
-	first := map[string]apitest.Response{}
-	for _, name := range order0 {
-		if first[name] = send(name, all); first[name].Status >= 300 {
-			t.Fatalf("%s: %d %s", name, first[name].Status, first[name].Body)
+	for i, w := range writes {
+		if writes[i].first = send(i, all); writes[i].first.Status >= 300 {
+			t.Fatalf("%s: %d %s", w.name, writes[i].first.Status, writes[i].first.Body)
 		}
 	}
 	wantReplays := func(t *testing.T) {
 		t.Helper()
-		for _, name := range order0 {
-			again := send(name, all).Want(first[name].Status, "")
-			if want(t, name+" is replayed", again.Header.Get("Idempotency-Replayed"), "true"); string(again.Body) != string(first[name].Body) {
-				t.Errorf("%s: the replay is %s", name, again.Body)
-			}
+		for i, w := range writes {
+			again := send(i, all).Want(w.first.Status, "")
+			want(t, w.name+" is replayed", again.Header.Get("Idempotency-Replayed"), "true")
+			want(t, w.name+": the replay", string(again.Body), string(w.first.Body))
 		}
 	}
-	wantGone := func(t *testing.T, name, scopes string) {
+	wantGone := func(t *testing.T, i int, scopes string) {
 		t.Helper()
-		again := send(name, scopes)
+		w, again := writes[i], send(i, scopes)
 		if again.Status != http.StatusNotFound || again.Text("code") != "not_found" || again.Header.Get("Idempotency-Replayed") != "true" || again.Header.Get("ETag") != "" {
-			t.Errorf("%s: %d %v %s", name, again.Status, again.Header, again.Body)
+			t.Errorf("%s: %d %v %s", w.name, again.Status, again.Header, again.Body)
 		}
-		if strings.Contains(string(again.Body), "Secret") || strings.Contains(string(again.Body), first[name].Text("id")) {
-			t.Errorf("%s: the response has something of the record: %s", name, again.Body)
+		if strings.Contains(string(again.Body), "Secret") || strings.Contains(string(again.Body), w.first.Text("id")) {
+			t.Errorf("%s: the response has something of the record: %s", w.name, again.Body)
 		}
 	}
 	const definition, grants = `UPDATE permission_definitions SET grants = `, `inventory.read,work_orders.update,work_orders.delete,work_orders.forward`
@@ -213,8 +164,8 @@ func TestReplaysEndWithTheRightToReadTheRecord(t *testing.T) {
 			// An assignment would still let it read the work order.
 			h.Exec(`DELETE FROM work_order_assignees WHERE identity_id = $1`, h.ID("erp"))
 			h.Exec(way.take, h.ID("erp"))
-			for _, write := range order0 {
-				wantGone(t, write, all)
+			for i := range writes {
+				wantGone(t, i, all)
 			}
 			args := []any{h.ID("erp")}
 			if strings.Contains(way.giveBack, "$4") {
@@ -225,8 +176,8 @@ func TestReplaysEndWithTheRightToReadTheRecord(t *testing.T) {
 		})
 	}
 	t.Run("the token lacks the scope", func(t *testing.T) {
-		for _, name := range order0 {
-			wantGone(t, name, strings.ReplaceAll(all, writes[name].scope, "forms:read"))
+		for i, w := range writes {
+			wantGone(t, i, strings.ReplaceAll(all, w.scope, "forms:read"))
 		}
 		wantReplays(t)
 	})

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"millwright/service/servicetest"
 )
 
 // One response lists every invalid field of a body (api.md 7.1).
@@ -65,4 +67,108 @@ func TestOneResponseListsEveryInvalidField(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A body that is not one JSON value of known text is 400, whichever operation it is sent to.
+func TestUnreadableBodiesAreRejected(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	order := "/work-orders/" + h.workOrder(nil)
+	for name, body := range map[string]string{
+		"nothing": "", "half of it": `{"title":`, "two values": `{} {}`, "a field twice": `{"title":"a","title":"b"}`,
+		"invalid UTF-8": "{\"title\":\"\xff\"}", "a control character and half of it": `{"title":"a\u0000b"`,
+	} {
+		for path, method := range map[string]string{
+			"/work-orders": "POST", order: "PATCH", "/issues": "POST", order + "/assignees": "POST", order + "/answers": "POST", order + "/cancel": "POST",
+		} {
+			if body == "" && strings.HasSuffix(path, "/cancel") {
+				continue // a reason may be left out, and the body with it
+			}
+			response := h.As("erp", method, path, body)
+			if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
+				t.Errorf("%s for %s %s: %d %s", name, method, path, response.Status, response.Body)
+			}
+		}
+	}
+	want(t, "the status", h.read(strings.TrimPrefix(order, "/work-orders/")).Text("status", "code"), "open")
+}
+
+// The pointer names what is invalid, and nothing changes.
+func TestInvalidBodiesAreRejected(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	const unknown = "00000000000000000000000000"
+	id := h.inspection(with(described, object{"assignees": h.ids("erp", "crew"), "consultants": h.ids("cat")}))
+	before := h.read(id)
+	order := func(fields object) object {
+		return with(object{"inventory_id": h.ID("ahu1"), "title": "Replace filter"}, fields)
+	}
+	feedback := func(fields object) object {
+		return with(object{"inventory_id": h.ID("ahu1"), "subject": "It squeaks"}, fields)
+	}
+	answers := func(given ...any) object { return object{"answers": given} }
+	const create, change, assign, cancel, answer, give = "POST /work-orders", "PATCH", "POST /assignees", "POST /cancel", "POST /answers", "POST /issues"
+	for _, test := range []struct {
+		name, operation string
+		body            any
+		pointer         string
+	}{
+		{"an unknown field", create, order(object{"titel": "x"}), "/titel"},
+		{"assignees that are no list", create, order(object{"assignees": "bob"}), "/assignees"},
+		{"a number among the assignees", create, order(object{"assignees": []any{h.ID("bob"), 7}}), "/assignees/1"},
+		{"a control character in an id", create, order(object{"assignees": []string{h.ID("bob"), "idn_\u0085"}}), "/assignees/1"},
+		{"an assignee named twice", create, order(object{"assignees": h.ids("bob", "bob")}), "/assignees/1"},
+		{"an unknown assignee among known ones", create, order(object{"assignees": []string{h.ID("bob"), "idn_" + unknown}}), "/assignees/1"},
+		{"a node that it may not see", create, order(object{"inventory_id": h.ID("annex")}), "/inventory_id"},
+		{"a date in the year 0 in UTC", create, order(object{"target_date": "0001-01-01T00:00:00+01:00"}), "/target_date"},
+		{"a number that is too large", create, `{"inventory_id":"x","title":1e400}`, "/title"},
+		{"a number of 101 digits", create, `{"inventory_id":[0,` + strings.Repeat("9", 101) + `]}`, "/inventory_id/1"},
+		{"a list", create, `[]`, ""},
+		{"null", change, "null", ""},
+		{"a null title", change, object{"title": nil}, "/title"},
+		{"a null priority", change, object{"priority": nil}, "/priority"},
+		{"a name in other letters", change, object{"Title": "New"}, "/Title"},
+		{"a name in other letters, next to it", change, object{"title": "New", "TITLE": "Newer"}, "/TITLE"},
+		{"a date after the year 9999 in UTC", change, object{"target_date": "9999-12-31T23:59:59-01:00"}, "/target_date"},
+		{"a valid field and an invalid one", change, object{"title": "New", "priority": "urgent"}, "/priority"},
+		{"the status", change, object{"status": "complete"}, "/status"},
+		{"the node", change, object{"inventory_id": h.ID("hq")}, "/inventory_id"},
+		{"the assignees", change, object{"assignees": h.ids("bob")}, "/assignees"},
+		{"the form", change, object{"form_id": h.ID("inspection")}, "/form_id"},
+		{"a status", give, feedback(object{"status": "resolved"}), "/status"},
+		{"a node that it may not see", give, feedback(object{"inventory_id": h.ID("annex")}), "/inventory_id"},
+		{"an unknown consultant", assign, object{"consultants": []string{"idn_" + unknown}}, "/consultants/0"},
+		{"a node as an assignee", assign, object{"assignees": h.ids("ahu1")}, "/assignees/0"},
+		{"null among the ids", assign, object{"assignees": []any{nil}}, "/assignees/0"},
+		{"an identity named twice", assign, object{"assignees": h.ids("bob", "bob")}, "/assignees/1"},
+		{"an unknown field", assign, object{"workers": h.ids("bob")}, "/workers"},
+		{"a reason that is a number", cancel, object{"reason": 7}, "/reason"},
+		{"an unknown field", cancel, object{"why": "x"}, "/why"},
+		{"a list", cancel, `[]`, ""},
+		{"an option of another question among valid ones", answer, answers(h.to("q_parts", h.ids("o_belt", "o_ok"))), "/answers/0/value"},
+		{"a valid answer before an invalid one", answer, answers(h.to("q_note", "x"), h.to("q_hours", "x")), "/answers/1/value"},
+		{"a string with NUL", answer, answers(h.to("q_note", "a\x00b")), "/answers/0/value"},
+		{"a question twice, first as null", answer, answers(h.to("q_note", nil), h.to("q_note", "x")), "/answers/1/question_id"},
+		{"null for an unknown question", answer, answers(object{"question_id": "qst_" + unknown, "value": nil}), "/answers/0/question_id"},
+		{"no value", answer, answers(object{"question_id": h.ID("q_note")}), "/answers/0/value"},
+		{"no question", answer, answers(object{"value": "x"}), "/answers/0/question_id"},
+		{"neither answers nor complete", answer, object{}, "/answers"},
+		{"no answers without completing", answer, object{"complete": false}, "/answers"},
+		{"null answers with complete", answer, object{"answers": nil, "complete": true}, "/answers"},
+		{"an unknown field", answer, object{"answers": []any{}, "done": true}, "/done"},
+	} {
+		t.Run(test.operation+" with "+test.name, func(t *testing.T) {
+			method, path, _ := strings.Cut(test.operation, " ")
+			if test.operation != create && test.operation != give {
+				path = "/work-orders/" + id + path
+			}
+			response := h.As("erp", method, path, test.body).Want(http.StatusUnprocessableEntity, "validation_failed")
+			want(t, "the pointer", response.Field("errors").([]any)[0].(object)["pointer"], any(test.pointer))
+			h.wantUnchanged(t, id, before)
+		})
+	}
+	want(t, "the answers", h.values(id), "null null null null null")
+	want(t, "records", servicetest.Value[int](h.Fixture, `SELECT (SELECT count(*) FROM work_orders) + (SELECT count(*) FROM feedback)`), 1)
+	h.As("erp", http.MethodPost, "/work-orders/"+h.workOrder(nil)+"/answers", answers(h.to("q_note", "x"))).
+		Want(http.StatusUnprocessableEntity, "validation_failed") // it has no form
 }
