@@ -122,12 +122,8 @@ func TestLargeBodiesOfAnOrganizationTakeTurns(t *testing.T) {
 		{"a small body", "erp", 60 << 10, http.StatusUnprocessableEntity},
 		{"a large body of another organization", "dispatch", 100 << 10, http.StatusUnprocessableEntity},
 	} {
-		if got := send(c.key, path, c.size); got != c.want {
-			t.Errorf("%s gets %d, want %d", c.what, got, c.want)
-		}
+		want(t, c.what, send(c.key, path, c.size), c.want)
 	}
 	leave()
-	if got := send("erp", path, 100<<10); got != http.StatusUnprocessableEntity {
-		t.Errorf("a large body alone gets %d", got)
-	}
+	want(t, "a large body alone", send("erp", path, 100<<10), http.StatusUnprocessableEntity)
 }

@@ -50,9 +50,7 @@ func TestDocsPagesUseOnlyThisServer(t *testing.T) {
 	}
 	for path, text := range pages {
 		header := s.Send(http.MethodGet, path, "").Header
-		if got := header.Get("Content-Type"); got != "text/html; charset=utf-8" {
-			t.Errorf("%s is %q", path, got)
-		}
+		want(t, "the type of "+path, header.Get("Content-Type"), "text/html; charset=utf-8")
 		policy := header.Get("Content-Security-Policy")
 		if !strings.HasPrefix(policy, "default-src 'none'") || strings.Contains(policy, "script") || strings.Contains(policy, "unsafe") || strings.Contains(policy, ":") {
 			t.Errorf("the policy of %s is %q", path, policy)

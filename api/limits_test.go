@@ -19,7 +19,6 @@ import (
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
-	"millwright/service/upkeep"
 )
 
 // Everything that a client can make large, one step beyond its limit (docs/security.md).
@@ -35,37 +34,25 @@ func TestRequestsHaveLimits(t *testing.T) {
 	path := "/work-orders/" + made.Want(http.StatusCreated, "").Text("id")
 	for _, c := range []struct {
 		what, method, path, body string
-		headers                  []string
 		status                   int
 		code                     models.Code
 	}{
-		{"a body of 160 KiB", http.MethodPost, "/work-orders", order("external_id", text(80<<10)), nil, 413, models.CodeBodyTooLarge},
-		{"a change of 160 KiB", http.MethodPatch, path, `{"title":` + text(80<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
-		{"feedback of 160 KiB", http.MethodPost, "/issues", `{"subject":` + text(80<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
-		{"an assignment of 16 KiB", http.MethodPost, path + "/assignees", `{"assignees":[` + text(8<<10) + `]}`, nil, 413, models.CodeBodyTooLarge},
-		{"a cancellation of 16 KiB", http.MethodPost, path + "/cancel", `{"reason":` + text(8<<10) + `}`, nil, 413, models.CodeBodyTooLarge},
-		{"answers of 1 MiB", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + text(1<<19) + `}]}`, nil, 413, models.CodeBodyTooLarge},
-		{"a title", http.MethodPatch, path, `{"title":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
-		{"a description", http.MethodPatch, path, `{"description":` + text(10_001) + `}`, nil, 422, models.CodeValidationFailed},
-		{"an external_id", http.MethodPatch, path, `{"external_id":` + text(201) + `}`, nil, 422, models.CodeValidationFailed},
-		{"assignees", http.MethodPost, "/work-orders", order("assignees", list(101)), nil, 422, models.CodeValidationFailed},
-		{"consultants", http.MethodPost, "/work-orders", order("consultants", list(101)), nil, 422, models.CodeValidationFailed},
-		{"more assignees", http.MethodPost, path + "/assignees", `{"assignees":` + list(101) + `}`, nil, 422, models.CodeValidationFailed},
-		{"a reason", http.MethodPost, path + "/cancel", `{"reason":` + text(1001) + `}`, nil, 422, models.CodeValidationFailed},
-		{"an id", http.MethodPost, "/work-orders", order("form_id", text(65)), nil, 422, models.CodeValidationFailed},
-		{"answers", http.MethodPost, path + "/answers", `{"answers":[` + strings.Repeat(`{"question_id":"q","value":1},`, 500) + `{"question_id":"q","value":1}]}`, nil, 422, models.CodeValidationFailed},
-		{"an answer's text", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_note"), text(10_001)), nil, 422, models.CodeValidationFailed},
-		{"a number", http.MethodPost, path + "/answers", fmt.Sprintf(`{"answers":[{"question_id":%q,"value":%s}]}`, s.ID("q_pressure"), strings.Repeat("9", 101)), nil, 422, models.CodeValidationFailed},
-		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 7) + strings.Repeat("]", 7) + `}]}`, nil, 413, models.CodeBodyTooLarge},
-		{"a subject", http.MethodPost, "/issues", fmt.Sprintf(`{"inventory_id":%q,"subject":%s}`, s.ID("hvac"), text(201)), nil, 422, models.CodeValidationFailed},
-		{"an Idempotency-Key", http.MethodPatch, path, `{"title":"T"}`, []string{"Idempotency-Key", strings.Repeat("k", 256)}, 400, models.CodeInvalidRequest},
-		{"a cursor", http.MethodGet, "/work-orders?cursor=" + strings.Repeat("A", 501), "", nil, 400, models.CodeInvalidRequest},
-		{"a sync token", http.MethodGet, "/people?changed_since=" + strings.Repeat("A", 501), "", nil, 400, models.CodeInvalidRequest},
-		{"a filter", http.MethodGet, "/locations?external_id=" + strings.Repeat("A", 201), "", nil, 400, models.CodeInvalidRequest},
-		{"an id in the query", http.MethodGet, "/work-orders?assignee_id=" + strings.Repeat("A", 65), "", nil, 400, models.CodeInvalidRequest},
+		{"a body of 160 KiB", http.MethodPost, "/work-orders", order("external_id", text(80<<10)), 413, models.CodeBodyTooLarge},
+		{"a change of 160 KiB", http.MethodPatch, path, `{"title":` + text(80<<10) + `}`, 413, models.CodeBodyTooLarge},
+		{"feedback of 160 KiB", http.MethodPost, "/issues", `{"subject":` + text(80<<10) + `}`, 413, models.CodeBodyTooLarge},
+		{"an assignment of 16 KiB", http.MethodPost, path + "/assignees", `{"assignees":[` + text(8<<10) + `]}`, 413, models.CodeBodyTooLarge},
+		{"a cancellation of 16 KiB", http.MethodPost, path + "/cancel", `{"reason":` + text(8<<10) + `}`, 413, models.CodeBodyTooLarge},
+		{"answers of 1 MiB", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + text(1<<19) + `}]}`, 413, models.CodeBodyTooLarge},
+		{"assignees", http.MethodPost, "/work-orders", order("assignees", list(101)), 422, models.CodeValidationFailed},
+		{"an id", http.MethodPost, "/work-orders", order("form_id", text(65)), 422, models.CodeValidationFailed},
+		{"answers", http.MethodPost, path + "/answers", `{"answers":[` + strings.Repeat(`{"question_id":"q","value":1},`, 500) + `{"question_id":"q","value":1}]}`, 422, models.CodeValidationFailed},
+		{"nesting", http.MethodPost, path + "/answers", `{"answers":[{"question_id":"q","value":` + strings.Repeat("[", 7) + strings.Repeat("]", 7) + `}]}`, 413, models.CodeBodyTooLarge},
+		{"a cursor", http.MethodGet, "/work-orders?cursor=" + strings.Repeat("A", 501), "", 400, models.CodeInvalidRequest},
+		{"a filter", http.MethodGet, "/locations?external_id=" + strings.Repeat("A", 201), "", 400, models.CodeInvalidRequest},
+		{"an id in the query", http.MethodGet, "/work-orders?assignee_id=" + strings.Repeat("A", 65), "", 400, models.CodeInvalidRequest},
 	} {
 		t.Run(c.what, func(t *testing.T) {
-			response := s.As("erp", c.method, c.path, c.body, c.headers...)
+			response := s.As("erp", c.method, c.path, c.body)
 			if response.Status != c.status || response.Text("code") != string(c.code) {
 				t.Errorf("the response is %d, want %d %s: %s", response.Status, c.status, c.code, response.Body)
 			}
@@ -75,47 +62,6 @@ func TestRequestsHaveLimits(t *testing.T) {
 	s.As("erp", http.MethodGet, "/work-orders?status=open"+strings.Repeat(",open", 8_000), nil).Want(http.StatusOK, "")
 	// Larger limits are capped at 200.
 	s.As("erp", http.MethodGet, "/work-orders?limit=1000000000", nil).Want(http.StatusOK, "")
-}
-
-// Calls without a token leave one row per client address, an IPv6 client by its /64,
-// and housekeeping removes it.
-func TestCallsWithoutATokenAreCountedByNetwork(t *testing.T) {
-	t.Parallel()
-	f := servicetest.New(t, func(o *store.Options) { o.AddressCallsPerMinute = 5 })
-	handler := api.New(f.Service, api.Options{PublicURL: servicetest.Issuer, Log: slog.New(slog.DiscardHandler)})
-	call := func(address string) int {
-		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/me", nil)
-		r.RemoteAddr = address
-		r.Header.Set("X-Forwarded-For", fmt.Sprintf("203.0.113.%d", len(address)))
-		w := httptest.NewRecorder()
-		handler.ServeHTTP(w, r)
-		return w.Code
-	}
-	for i := range 6 {
-		want := http.StatusUnauthorized
-		if i == 5 {
-			want = http.StatusTooManyRequests
-		}
-		if got := call(fmt.Sprintf("[2001:db8:1:2::%x]:1234", i)); got != want {
-			t.Errorf("call %d of the network gets %d, want %d", i+1, got, want)
-		}
-	}
-	if got := call("[2001:db8:1:3::1]:1234"); got != http.StatusUnauthorized {
-		t.Errorf("the next network gets %d", got)
-	}
-	if err := f.Access.ExchangeCounts(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if rows := servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject LIKE 'address %'`); rows != 2 {
-		t.Errorf("%d rows for two networks, want 2", rows)
-	}
-	f.Clock.Advance(2 * time.Hour)
-	if _, err := f.Upkeep.RemoveExpired(t.Context(), upkeep.RemovalBatch, func() bool { return true }); err != nil {
-		t.Fatal(err)
-	}
-	if rows := servicetest.Value[int](f, `SELECT count(*) FROM call_counts`); rows != 0 {
-		t.Errorf("%d expired counts are left", rows)
-	}
 }
 
 // Repeating calls over a limit is slow, with a token and without. One that waits holds no slot of its organization.
@@ -214,9 +160,7 @@ func TestForwardedAddresses(t *testing.T) {
 			if err := f.Access.ExchangeCounts(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if got := servicetest.Value[string](f, `SELECT subject FROM call_counts`); got != "address "+c.want {
-				t.Errorf("the call counts against %q, want %q", got, c.want)
-			}
+			want(t, "whom the call counts against", servicetest.Value[string](f, `SELECT subject FROM call_counts`), "address "+c.want)
 		})
 	}
 }
@@ -237,16 +181,10 @@ func TestHTTPHygiene(t *testing.T) {
 		{http.MethodGet, "/v1/openapi.json", "private, no-cache"},
 	} {
 		response := s.Send(c.method, c.path, "", token...)
-		if got := response.Header.Get("Cache-Control"); got != c.cache {
-			t.Errorf("%s %s: Cache-Control %q, want %q", c.method, c.path, got, c.cache)
-		}
-		if got := response.Header.Get("X-Content-Type-Options"); got != "nosniff" {
-			t.Errorf("%s %s: X-Content-Type-Options %q", c.method, c.path, got)
-		}
+		want(t, c.path+": Cache-Control", response.Header.Get("Cache-Control"), c.cache)
+		want(t, c.path+": X-Content-Type-Options", response.Header.Get("X-Content-Type-Options"), "nosniff")
 		for _, name := range []string{"Server", "X-Powered-By", "Set-Cookie", "Access-Control-Allow-Origin"} {
-			if got := response.Header.Get(name); got != "" {
-				t.Errorf("%s %s: %s is %q", c.method, c.path, name, got)
-			}
+			want(t, c.path+": "+name, response.Header.Get(name), "")
 		}
 	}
 	// Pages of other sites may not call the API: without CORS, the preflight fails.

@@ -209,19 +209,6 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	options := api.Options{PublicURL: servicetest.Issuer, Version: "test", Metrics: prometheus.NewRegistry()}
-	api.New(s.Service, options)
-	defer func() {
-		if recover() == nil {
-			t.Error("registering the metrics of a second API did not fail")
-		}
-	}()
-	api.New(s.Service, options)
-}
-
 // unread discards log lines.
 type unread struct{}
 

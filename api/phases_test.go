@@ -52,9 +52,7 @@ func TestPhases(t *testing.T) {
 		if call.Code != test.call || (call.Header().Get("Connection") == "close") != test.closes {
 			t.Errorf("%s: a call gets %d and Connection %q", test.phase, call.Code, call.Header().Get("Connection"))
 		}
-		if other := get(a.Probes(), "/v1/work-orders"); other.Code != 404 {
-			t.Errorf("%s: the probes' listener responds to a call with %d", test.phase, other.Code)
-		}
+		want(t, test.phase+": a call of the probes' listener", get(a.Probes(), "/v1/work-orders").Code, http.StatusNotFound)
 	}
 	f.Exec(`DELETE FROM goose_db_version WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`)
 	if ready := get(newAPI(nil), "/readyz"); ready.Code != 503 || !strings.Contains(ready.Body.String(), "millwright migrate") {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"millwright/models"
 	"millwright/service"
 )
 
@@ -66,38 +65,4 @@ func (a *API) problemOf(t *testing.T, op *huma.Operation, body []byte, limits bo
 		return nil
 	}
 	return a.problem(ctx, err)
-}
-
-// BenchmarkBodies measures how long bodies are read that take long.
-func BenchmarkBodies(b *testing.B) {
-	a := New(&service.Service{}, Options{PublicURL: "http://millwright.test", Log: slog.New(slog.DiscardHandler)})
-	op := a.huma.OpenAPI().Paths["/work-orders/{id}/answers"].Post
-	limits := op.Metadata[limitsKey].(bodyLimits)
-	answers := func(n int, value string) string {
-		return `{"answers":[` + strings.Repeat(`{"question_id":"q","value":`+value+`},`, n-1) + `{"question_id":"q","value":` + value + `}]}`
-	}
-	list := func(n int, item string) string { return "[" + strings.Repeat(item+",", n-1) + item + "]" }
-	for name, body := range map[string]string{
-		"twice as many answers": answers(1_000, list(100, "1")),
-		"as many as possible":   answers(500, list(200, `"option"`)),
-		"with a null":           strings.Replace(answers(500, list(200, `"option"`)), `"q"`, "null", 1),
-		"a string":              answers(1, `"`+strings.Repeat("x", 1_000_000)+`"`),
-		"escapes":               answers(1, `"`+strings.Repeat(`\u00e4`, 170_000)+`"`),
-	} {
-		b.Run(name, func(b *testing.B) {
-			b.ReportAllocs()
-			for b.Loop() {
-				invalid, err := validateJSON(b.Context(), []byte(body), limits)
-				if err == nil {
-					err = a.checkSchema(b.Context(), op, []byte(body), invalid)
-				}
-				if err == nil {
-					err = unmarshal([]byte(body), &givenAnswers{})
-				}
-				if err != nil && models.CodeOf(err) != models.CodeValidationFailed {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
 }

@@ -100,12 +100,8 @@ func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	servicetest.Await(t, "the bodies are being received, and those over the limit wait", func() bool { return s.Store.Receiving.Waiting() == slow-places })
 	for _, integration := range []string{"erp", "reader"} {
 		began := time.Now()
-		if status := s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+s.Token(integration)).Status; status != http.StatusOK {
-			t.Errorf("a call of %s: %d", integration, status)
-		}
+		want(t, "a call of "+integration, s.Send(http.MethodGet, "/v1/me", "", "Authorization", "Bearer "+s.Token(integration)).Status, http.StatusOK)
 		t.Logf("%s took %s", integration, time.Since(began))
-		if n := storetest.CallsWaiting(s.Store); n != 0 {
-			t.Errorf("%d calls wait for a place", n)
-		}
+		want(t, "calls that wait for a place", storetest.CallsWaiting(s.Store), 0)
 	}
 }

@@ -157,15 +157,20 @@ func CheckDelivery(body []byte) error {
 }
 
 func (d *Document) check(pointer string, body []byte) error {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("the body is not JSON: %w", err)
+	}
+	return d.Check(pointer, value)
+}
+
+// Check returns an error if a value does not match the schema at a JSON pointer.
+func (d *Document) Check(pointer string, value any) error {
 	d.mu.Lock()
 	schema, err := d.compiler.Compile(documentURL + "#" + pointer)
 	d.mu.Unlock()
 	if err != nil {
 		return fmt.Errorf("compile the schema at %s: %w", pointer, err)
-	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(body))
-	if err != nil {
-		return fmt.Errorf("the body is not JSON: %w", err)
 	}
 	if err := schema.Validate(value); err != nil {
 		return fmt.Errorf("the body does not match %s: %w", pointer, err)
