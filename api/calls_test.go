@@ -18,14 +18,12 @@ func TestMe(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
 	me := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-	for want, path := range map[any][]string{
+	for value, path := range map[any][]string{
 		s.ID("erp"): {"identity_id"}, "ERP": {"integration", "name"}, s.Acme.OrganizationID: {"organization", "id"},
 		"Acme Facilities": {"organization", "name"}, false: {"organization", "read_only"},
 		1000.0: {"rate_limit", "limit"}, 60.0: {"rate_limit", "window_seconds"}, "pro": {"plan"},
 	} {
-		if got := me.Field(path...); got != want {
-			t.Errorf("%v is %v, want %v", path, got, want)
-		}
+		want(t, strings.Join(path, "."), me.Field(path...), value)
 	}
 	want(t, "scopes", len(me.Field("scopes").([]any)), len(models.AllScopes))
 	// Every valid token may call it.

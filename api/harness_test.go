@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"millwright/api/apitest"
-	"millwright/models"
 	"millwright/service/servicetest"
 )
 
@@ -42,13 +41,6 @@ func (h harness) forgetEffects(id string) {
 	for _, table := range []string{"events", "log", "notices"} {
 		h.Exec(`DELETE FROM `+table+` WHERE record_id = $1`, id)
 	}
-}
-
-// setStatus sets the status of a work order, as the console would.
-func (h harness) setStatus(id string, status models.WorkOrderStatus) {
-	h.Exec(`UPDATE work_orders SET status = $2::text,
-		completed_at = CASE WHEN $2 = 'complete' THEN changed_at END,
-		cancelled_at = CASE WHEN $2 = 'cancelled' THEN changed_at END WHERE id = $1`, id, status)
 }
 
 // ids returns the ids of the fixture's keys.
@@ -146,6 +138,14 @@ func (h harness) followChanges(t *testing.T, path, since string, limit string) (
 	}
 }
 
+// wantChanges compares the ids of all changes of a list since a time or sync token. It returns the last sync token.
+func (h harness) wantChanges(t *testing.T, what, path, since, limit string, ids ...string) (token string) {
+	t.Helper()
+	got, token := h.followChanges(t, path, since, limit)
+	wantList(t, what, got, ids)
+	return token
+}
+
 // query encodes parameters, which are pairs of name and value. Empty values are omitted.
 func query(parameters ...string) string {
 	values := url.Values{}
@@ -176,6 +176,13 @@ func idsOf(t *testing.T, page apitest.Response, changes bool) []string {
 func want[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
+		t.Errorf("%s: %v, want %v", what, got, want)
+	}
+}
+
+func wantList[T comparable](t *testing.T, what string, got, want []T) {
+	t.Helper()
+	if !slices.Equal(got, want) {
 		t.Errorf("%s: %v, want %v", what, got, want)
 	}
 }

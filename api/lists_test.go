@@ -246,13 +246,9 @@ func TestListsTakeIDs(t *testing.T) {
 			"with another filter":      "id=" + made[0] + "," + made[2] + "&" + l.filter,
 		} {
 			page := s.As("erp", http.MethodGet, l.path+"?"+strings.TrimSuffix(query, "&"), nil).Want(http.StatusOK, "")
-			if got := idsOf(t, page, false); !slices.Equal(got, newestFirst(made[0], made[2])) {
-				t.Errorf("two ids %s list %v", name, got)
-			}
+			wantList(t, "two ids "+name, idsOf(t, page, false), newestFirst(made[0], made[2]))
 		}
-		if got := idsOf(t, h.list(l.path, "id", strings.Join(made[:100], ","), "limit", "200"), false); !slices.Equal(got, newestFirst(made[:100]...)) {
-			t.Errorf("100 ids list %d records", len(got))
-		}
+		wantList(t, "100 ids", idsOf(t, h.list(l.path, "id", strings.Join(made[:100], ","), "limit", "200"), false), newestFirst(made[:100]...))
 		first := h.list(l.path, "id", strings.Join(made[:3], ","), "limit", "2")
 		changes := h.list(l.path, "id", made[1]+","+made[0], "changed_since", longAgo)
 		for name, parameters := range map[string][]string{

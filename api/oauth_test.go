@@ -221,13 +221,11 @@ func TestIntrospection(t *testing.T) {
 	}
 	token := s.Token("erp")
 	state := introspect(token)
-	for name, want := range map[string]any{
+	for name, value := range map[string]any{
 		"active": true, "client_id": "cli_erp", "token_type": "Bearer", "sub": s.ID("erp"), "iss": servicetest.Issuer,
 		"exp": float64(servicetest.Start.Unix() + 3600), "iat": float64(servicetest.Start.Unix()),
 	} {
-		if got := state.Field(name); got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
+		want(t, name, state.Field(name), value)
 	}
 	inactive := `{"active":false}`
 	want(t, "another client's token", string(introspect(s.Token("reader")).Body), inactive)

@@ -62,9 +62,7 @@ func TestRetiredFormsAndNodes(t *testing.T) {
 				t.Errorf("%s, read %s: retired is %v, want %v", r.key, where, got, retired)
 			}
 		}
-		if got := idsOf(t, page, true); !slices.Equal(got, []string{id}) {
-			t.Errorf("%s, retired %v: the changes are %v, want it alone", r.key, retired, got)
-		}
+		wantList(t, r.key+": the changes", idsOf(t, page, true), []string{id})
 	}
 	for _, retire := range []bool{true, false} {
 		if !retire {

@@ -42,9 +42,7 @@ func TestALateCommitIsNotSkipped(t *testing.T) {
 	if err := held.Commit(ctx); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := h.followChanges(t, l.path, page.Text("sync_token"), "1"); !slices.Equal(got, []string{slow, quick}) {
-		t.Errorf("after its commit the changes are %v, want both", got)
-	}
+	h.wantChanges(t, "after its commit", l.path, page.Text("sync_token"), "1", slow, quick)
 }
 
 // A record written below a node while the node moves must not keep a position that
@@ -86,9 +84,7 @@ func TestARecordWrittenDuringAMoveIsNotSkipped(t *testing.T) {
 	}
 	s.WaitForOpenTransactions()
 	page := s.As("roofer", http.MethodGet, "/work-orders?changed_since="+token, nil)
-	if got := idsOf(t, page, true); !slices.Equal(got, []string{l.id(1)}) {
-		t.Errorf("after the move the reader sees %v, want the record that moved with the node", got)
-	}
+	wantList(t, "what the reader sees after the move", idsOf(t, page, true), []string{l.id(1)})
 }
 
 // signed returns a cursor or sync token as the service signs it: with the first 16
@@ -164,15 +160,11 @@ func TestARestoreIntoAnotherClusterStartsChangesOver(t *testing.T) {
 		again, fresh := h.followChanges(t, path, longAgo, "1")
 		slices.Sort(again)
 		slices.Sort(before[path])
-		if !slices.Equal(again, before[path]) {
-			t.Errorf("%s: starting over returns %v, want everything: %v", path, again, before[path])
-		}
+		wantList(t, path+": starting over", again, before[path])
 		if _, _, err := store.Migrate(t.Context(), database, ""); err != nil {
 			t.Fatal(err)
 		}
-		if got, _ := h.followChanges(t, path, fresh, "50"); len(got) != 0 {
-			t.Errorf("%s: another migration in the same cluster changed %v", path, got)
-		}
+		h.wantChanges(t, path+": after another migration in the same cluster", path, fresh, "50")
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(DISTINCT xid) FROM (SELECT changed_xid AS xid FROM identities
 		UNION ALL SELECT changed_xid FROM inventory_nodes UNION ALL SELECT changed_xid FROM forms

@@ -36,9 +36,7 @@ func TestChangesOfEveryList(t *testing.T) {
 		if !slices.Equal(all, expected) {
 			t.Fatalf("the changes are %v, want each once, oldest first: %v", all, expected)
 		}
-		if again, _ := h.followChanges(t, l.path, token, "2"); !slices.Equal(again, expected) {
-			t.Errorf("in pages of two they are %v, want %v", again, expected)
-		}
+		h.wantChanges(t, "in pages of two", l.path, token, "2", expected...)
 		// The sync token of each page continues after the page, as its cursor does.
 		var stepwise []string
 		for since := token; ; {
@@ -48,21 +46,14 @@ func TestChangesOfEveryList(t *testing.T) {
 				break
 			}
 		}
-		if !slices.Equal(stepwise, expected) {
-			t.Errorf("by the sync tokens of pages of two they are %v, want %v", stepwise, expected)
-		}
+		wantList(t, "by the sync tokens of pages of two", stepwise, expected)
 		last := h.list(l.path, "changed_since", token).Field("data").([]any)[4].(object)
 		want(t, "the last change", last[l.field], any("twice"))
 		for range 2 {
-			var none []string
-			if none, after = h.followChanges(t, l.path, after, "50"); len(none) != 0 {
-				t.Errorf("without a new change, the changes are %v", none)
-			}
+			after = h.wantChanges(t, "without a new change", l.path, after, "50")
 		}
 		l.change(s, ids[2], "thrice")
-		if got, _ := h.followChanges(t, l.path, after, "50"); !slices.Equal(got, ids[2:3]) {
-			t.Errorf("after one more change the changes are %v, want %v", got, ids[2:3])
-		}
+		h.wantChanges(t, "after one more change", l.path, after, "50", ids[2])
 	})
 }
 
@@ -91,18 +82,12 @@ func TestChangesSinceATime(t *testing.T) {
 		"the latest of times": {"9999-12-31T23:59:59.999Z", nil},
 	} {
 		got, token := h.followChanges(t, l.path, test.since, "1")
-		if !slices.Equal(got, test.want) {
-			t.Errorf("since %s: %v, want %v", name, got, test.want)
-		}
-		if got, _ := h.followChanges(t, l.path, token, "2"); len(got) != 0 {
-			t.Errorf("since the token of %s: %v, want nothing", name, got)
-		}
+		wantList(t, "since "+name, got, test.want)
+		h.wantChanges(t, "since the token of "+name, l.path, token, "2")
 	}
 	token := h.list(l.path, "changed_since", "2027-01-01T00:00:00Z").Text("sync_token")
 	l.change(s, early, "later")
-	if got, _ := h.followChanges(t, l.path, token, "50"); !slices.Equal(got, []string{early}) {
-		t.Errorf("since the token of an empty list: %v, want %v", got, early)
-	}
+	h.wantChanges(t, "since the token of an empty list", l.path, token, "50", early)
 }
 
 // Transactions may write changes with the same time in any order: one that began
@@ -172,9 +157,7 @@ func TestAssigningAWorkOrderIsAChangeForTheAssignee(t *testing.T) {
 	s.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": []string{s.ID("outsider")}}).Want(http.StatusOK, "")
 	s.WaitForOpenTransactions()
 	second := s.As("outsider", http.MethodGet, "/work-orders?changed_since="+first.Text("sync_token"), nil)
-	if got := idsOf(t, second, true); !slices.Equal(got, []string{id}) {
-		t.Errorf("after the assignment, the integration sees %v, want the work order", got)
-	}
+	wantList(t, "what the integration sees after the assignment", idsOf(t, second, true), []string{id})
 }
 
 func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
@@ -210,16 +193,12 @@ func TestMovingANodeChangesTheNodesBelow(t *testing.T) {
 		for path, ids := range moved {
 			for name, since := range map[string]string{"the token": tokens[who][path], "the time": afterwards} {
 				page := s.As(who, http.MethodGet, path+"?changed_since="+since, nil)
-				if got := idsOf(t, page, true); !slices.Equal(got, ids) {
-					t.Errorf("%s since %s before the move: %s sees %v, want %v", path, name, who, got, ids)
-				}
+				wantList(t, who+": "+path+" since "+name+" before the move", idsOf(t, page, true), ids)
 			}
 		}
 	}
 	fan := s.As("roofer", http.MethodGet, "/sub-equipment/"+s.ID("fan1"), nil).Want(http.StatusOK, "")
-	if got := fan.Field("ancestors").([]any); !slices.Equal(got, []any{s.ID("hq"), s.ID("roof"), s.ID("hvac"), s.ID("ahu1")}) {
-		t.Errorf("the fan's ancestors are %v, want the roof among them", got)
-	}
+	wantList(t, "the fan's ancestors", fan.Field("ancestors").([]any), []any{s.ID("hq"), s.ID("roof"), s.ID("hvac"), s.ID("ahu1")})
 	want(t, "when the fan changed: its ancestors did", fan.Text("changed_at"), models.TimeOf(s.Clock.Now()).String())
 }
 
@@ -231,20 +210,13 @@ func TestChangesOfATeamShowInItsMembers(t *testing.T) {
 	_, teams := h.followChanges(t, "/teams", longAgo, "50")
 	before := s.As("erp", http.MethodGet, "/people/"+s.ID("cat"), nil).Text("changed_at")
 	s.Exec(`INSERT INTO team_members (team_id, member_id, organization_id) VALUES ($1, $2, $3)`, s.ID("crew"), s.ID("cat"), s.Acme.OrganizationID)
-	got, people := h.followChanges(t, "/people", people, "50")
-	if !slices.Equal(got, []string{s.ID("cat")}) {
-		t.Errorf("the new member's record changed, but the changed people are %v", got)
-	}
-	if got, _ := h.followChanges(t, "/teams", teams, "50"); !slices.Equal(got, []string{s.ID("crew")}) {
-		t.Errorf("the changed teams are %v, want the crew", got)
-	}
+	people = h.wantChanges(t, "the new member's record", "/people", people, "50", s.ID("cat"))
+	h.wantChanges(t, "the team of the new member", "/teams", teams, "50", s.ID("crew"))
 	if after := s.As("erp", http.MethodGet, "/people/"+s.ID("cat"), nil).Text("changed_at"); after <= before {
 		t.Errorf("Cat changed at %s, before %s", after, before)
 	}
 	s.Exec(`DELETE FROM team_members WHERE member_id = $1`, s.ID("bob"))
-	if got, _ := h.followChanges(t, "/people", people, "50"); !slices.Equal(got, []string{s.ID("bob")}) {
-		t.Errorf("after Bob left, the changed people are %v", got)
-	}
+	h.wantChanges(t, "after Bob left", "/people", people, "50", s.ID("bob"))
 }
 
 // A client that follows the changes of people and teams learns who left, and which teams have no
@@ -275,10 +247,7 @@ func TestPeopleAndTeamsShowWhoIsActive(t *testing.T) {
 		s.Clock.Advance(time.Second)
 		for path, active := range map[string]bool{"/people": step.person, "/teams": step.team} {
 			id := map[string]string{"/people": s.ID(step.who), "/teams": s.ID("crew")}[path]
-			var changed []string
-			if changed, tokens[path] = h.followChanges(t, path, tokens[path], "50"); !slices.Equal(changed, []string{id}) {
-				t.Errorf("%s %s: the changed %s are %v", step.who, step.what, path, changed)
-			}
+			tokens[path] = h.wantChanges(t, step.who+" "+step.what, path, tokens[path], "50", id)
 			want(t, step.who+" "+step.what+": active in "+path, h.list(path+"/"+id).Field("active"), any(active))
 			want(t, step.who+" "+step.what+": active in the list "+path, h.list(path, "id", id).Field("data").([]any)[0].(object)["active"], any(active))
 		}

@@ -35,7 +35,7 @@ func TestListWorkOrders(t *testing.T) {
 	}
 	s.Exec(`UPDATE work_orders SET status = 'in_progress' WHERE id = $1`, ids[1])
 	s.Exec(`UPDATE work_orders SET status = 'cancelled', cancelled_at = now() WHERE id = $1`, ids[2])
-	for query, want := range map[string]string{
+	for query, listed := range map[string]string{
 		"":                                               "43210",
 		"?status=open":                                   "430",
 		"?status=in_progress,cancelled":                  "21",
@@ -48,9 +48,7 @@ func TestListWorkOrders(t *testing.T) {
 		"?created_since=2026-03-02t12:15:33.001z":        "43",
 		"?created_since=2026-03-02t14:15:33.001%2B02:00": "43",
 	} {
-		if got := (harness{s}).listed("/work-orders"+query, ids); got != want {
-			t.Errorf("%s lists %s, want %s", query, got, want)
-		}
+		want(t, "listed with "+query, harness{s}.listed("/work-orders"+query, ids), listed)
 	}
 	for query, parameter := range map[string]any{
 		"?cursor=abc": "cursor", "?changed_since=yesterday": "changed_since",
