@@ -88,7 +88,6 @@ func TestStrangersAreCountedByNetwork(t *testing.T) {
 	}
 
 	for range 3 * limit {
-		from(person, flooding, http.MethodGet, "/console", nil).Want(http.StatusOK)
 		from(person, flooding, http.MethodGet, stylesheet, nil).Want(http.StatusOK)
 	}
 	from(known, flooding, http.MethodPost, "/console/sign-out", url.Values{}).Want(http.StatusSeeOther)
@@ -96,100 +95,58 @@ func TestStrangersAreCountedByNetwork(t *testing.T) {
 		from(once, flooding, http.MethodGet, "/console/sign-in", nil).Want(http.StatusOK)
 	}
 	over(known, http.MethodPost, "/console/sign-in", bob)
-	from(known, other, http.MethodPost, "/console/sign-in", bob).Want(http.StatusSeeOther)
-	from(known, other, http.MethodPost, "/console/sign-out", url.Values{}).Want(http.StatusSeeOther)
-	s.Clock.Advance(time.Minute)
-	for range limit + 1 {
-		from(s.NewVisitor(), flooding, http.MethodGet, "/console/sign-in", nil)
-	}
-	over(s.NewVisitor(), http.MethodGet, "/console/sign-in", nil)
-	from(known, flooding, http.MethodPost, "/console/sign-in", bob).Want(http.StatusSeeOther)
-	from(s.NewVisitor(), other, http.MethodPost, "/console/sign-in", bob).Want(http.StatusSeeOther)
-	s.Clock.Advance(time.Minute)
-	from(s.NewVisitor(), flooding, http.MethodPost, "/console/sign-in", bob).Want(http.StatusSeeOther)
 }
 
-// What a person sends in a minute is limited, in all sessions together, and each limit counts what it
-// names. Over it nothing is done, and what was entered can be sent later.
+// A form over the limit is shown again, to be sent later, unless it has a password. The sessions of a person count
+// together. TestWhatLimitsCount has the rest of these limits.
 func TestFormsOfAPersonAreLimited(t *testing.T) {
 	t.Parallel()
 	const forms, comments = 6, 2
-	profile := func(name string) url.Values { return url.Values{"name": {name}, "time_zone": {"UTC"}} }
-	post := http.MethodPost
-	type sent struct {
-		method, path string
-		form         url.Values
-	}
-	s := &guardedSite{Site: limitedSite(t, 1000, forms, comments)}
+	s := limitedSite(t, 1000, forms, comments)
 	ended := s.SignedIn("ann")
 	s.Exec(`DELETE FROM sessions`)
-	order := newRecord(t, s.Site)
-	comment := sent{post, "/console/work-orders/" + order + "/comments", url.Values{"text": {"Ladder needed"}}}
-	change := sent{post, "/console/account", profile("Ann Renamed")}
+	order := "/console/work-orders/" + newRecord(t, s)
 	for name, c := range map[string]struct {
-		what sent
-		// free are not rejected, nor is what follows in then.
-		free int
-		then []sent
-		want []string
-		kept bool
+		path  string
+		form  url.Values
+		limit int
+		kept  bool
+		want  string
 	}{
-		"forms": {
-			what: change, free: forms, want: []string{"You have sent more than 6 forms within a minute.", "What you entered is kept."}, kept: true,
-			then: []sent{{http.MethodGet, "/console/account", nil}, {post, "/console/work-orders/" + order + "/seen", url.Values{}}},
+		"forms":    {"/console/account", url.Values{"name": {"Ann Renamed"}, "time_zone": {"UTC"}}, forms, true, "You have sent more than 6 forms within a minute."},
+		"comments": {order + "/comments", url.Values{"text": {"Ladder needed"}}, comments, true, "You have sent more than 2 comments within a minute."},
+		"forms with a password": {
+			"/console/account/password", url.Values{"old_password": {"wrong"}, "password": {"another good password"}}, forms, false, "You have sent more than 6 forms",
 		},
-		"forms that are rejected count too": {what: sent{post, "/console/account", profile("")}, free: forms, kept: true},
-		"comments":                          {what: comment, free: comments, want: []string{"You have sent more than 2 comments within a minute."}, kept: true, then: []sent{change}},
-		"forms with a password are not kept": {
-			what: sent{post, "/console/account/password", url.Values{"old_password": {"wrong"}, "password": {"another good password"}}}, free: forms,
-		},
-		"forms to no page":       {what: sent{post, "/console/nowhere", profile("x")}, free: forms, kept: true},
-		"what pages send":        {what: sent{post, "/console/work-orders/" + order + "/seen", url.Values{}}, free: forms, kept: true, then: []sent{change}},
-		"one form for many rows": {what: sent{post, "/console/notices/read", url.Values{"last": {"9999"}}}, free: forms, kept: true},
+		"forms to no page":       {"/console/nowhere", url.Values{"name": {"x"}}, forms, true, "What you entered is kept."},
+		"what pages send":        {order + "/seen", url.Values{}, forms, true, "Nothing was done yet."},
+		"one form for many rows": {"/console/notices/read", url.Values{"last": {"9999"}}, forms, true, "What you entered is kept."},
 	} {
 		s.Clock.Advance(time.Minute)
 		one, two := s.SignedIn("ann"), s.SignedIn("ann")
-		for range 3 * forms { // which another site sends, or someone else
-			two.Do(post, c.what.path, c.what.form, "Sec-Fetch-Site", "cross-site").Want(http.StatusForbidden)
-			ended.Do(post, c.what.path, c.what.form) // someone found the token of a session that has ended
+		for range 3 * forms {
+			ended.Post(c.path, c.form) // someone found the token of a session that has ended
 		}
-		for i := range c.free {
-			v := []*consoletest.Visitor{one, two}[i%2]
-			if page := v.Do(c.what.method, c.what.path, c.what.form); page.Status == http.StatusTooManyRequests {
+		for i := range c.limit {
+			if page := []*consoletest.Visitor{one, two}[i%2].Post(c.path, c.form); page.Status == http.StatusTooManyRequests {
 				t.Fatalf("%s: number %d is rejected", name, i+1)
 			}
 		}
-		before := s.contents()
-		page := one.Do(c.what.method, c.what.path, c.what.form).Want(http.StatusTooManyRequests, append(c.want, "Too many requests", "Try again in 30 seconds.")...)
-		if wait := page.Header.Get("Retry-After"); wait != "30" {
-			t.Errorf("%s: Retry-After is %q", name, wait)
-		}
-		s.wantUnchanged(t, before, name)
+		page := one.Post(c.path, c.form).Want(http.StatusTooManyRequests, c.want, "Too many requests", "Try again in 30 seconds.")
 		kept := keptForm(page)
-		for field, values := range c.what.form {
+		for field, values := range c.form {
 			if c.kept != (kept.Get(field) == values[0]) {
 				t.Errorf("%s: %s is %q", name, field, kept.Get(field))
 			}
 		}
-		for _, next := range c.then {
-			if page := two.Do(next.method, next.path, next.form); page.Status == http.StatusTooManyRequests {
-				t.Errorf("%s: %s %s is rejected too", name, next.method, next.path)
-			}
-		}
-		if page := s.SignedIn("bob").Do(c.what.method, c.what.path, c.what.form); page.Status == http.StatusTooManyRequests {
-			t.Errorf("%s: another person is limited", name)
-		}
 		for range 2 * forms { // far over the limit, nothing is shown again
-			page = one.Do(c.what.method, c.what.path, c.what.form).Want(http.StatusTooManyRequests)
+			page = one.Post(c.path, c.form).Want(http.StatusTooManyRequests)
 		}
 		if len(keptForm(page)) != 0 {
 			t.Errorf("%s: far over the limit, the page has %v", name, keptForm(page))
 		}
-		one.Do(post, "/console/sign-out", url.Values{}).Want(http.StatusSeeOther)
-		if s.Clock.Advance(time.Minute); c.kept {
-			if page := two.Do(c.what.method, c.what.path, kept); page.Status == http.StatusTooManyRequests {
-				t.Errorf("%s: a minute later what was kept is rejected", name)
-			}
+		if s.Clock.Advance(time.Minute); c.kept && two.Post(c.path, kept).Status == http.StatusTooManyRequests {
+			t.Errorf("%s: a minute later what was kept is rejected", name)
 		}
 	}
 }
@@ -268,45 +225,4 @@ func TestAFormThatIsTooLargeIsKeptByTheBrowser(t *testing.T) {
 			t.Errorf("one page back are %d bytes, want %d", len(entered), len(lines))
 		}
 	})
-}
-
-// An organization, or the network of a visitor, has one large form handled at a time. Small forms
-// and others' do not wait.
-func TestLargeFormsTakeTurns(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t, func(o *console.Options) {
-		o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
-		o.RequestTimeout = time.Second
-	})
-	visitor := func() *consoletest.Visitor { return s.NewVisitor() }
-	person := func(key string) func() *consoletest.Visitor {
-		return func() *consoletest.Visitor { return s.SignedIn(key) }
-	}
-	const account, signIn = "/console/account", "/console/sign-in"
-	for name, c := range map[string]struct {
-		tenant  string // that has one
-		sender  func() *consoletest.Visitor
-		path    string
-		network string
-		size    int
-		want    int
-	}{
-		"of a person":                {s.Acme.OrganizationID, person("ann"), account, "192.0.2.1", 65 << 10, http.StatusServiceUnavailable},
-		"of a person, small":         {s.Acme.OrganizationID, person("ann"), account, "192.0.2.1", 60 << 10, http.StatusUnprocessableEntity},
-		"of another organization":    {s.Acme.OrganizationID, person("pia"), account, "192.0.2.1", 65 << 10, http.StatusUnprocessableEntity},
-		"of a visitor":               {"network 192.0.2.1", visitor, signIn, "192.0.2.1", 65 << 10, http.StatusServiceUnavailable},
-		"of a visitor, small":        {"network 192.0.2.1", visitor, signIn, "192.0.2.1", 60 << 10, http.StatusUnauthorized},
-		"of another visitor":         {"network 192.0.2.1", visitor, signIn, "192.0.2.2", 65 << 10, http.StatusUnauthorized},
-		"of a person in the network": {"network 192.0.2.1", person("ann"), account, "192.0.2.1", 65 << 10, http.StatusUnprocessableEntity},
-	} {
-		leave, err := s.Access.EnterParsing(t.Context(), c.tenant)
-		if err != nil {
-			t.Fatal(err)
-		}
-		form := url.Values{"name": {"Ann"}, "email": {"no.one@example.com"}, "time_zone": {strings.Repeat("x", c.size)}}
-		if page := c.sender().Do(http.MethodPost, c.path, form, "X-Forwarded-For", c.network); page.Status != c.want {
-			t.Errorf("a large form %s: %d, want %d", name, page.Status, c.want)
-		}
-		leave()
-	}
 }

@@ -21,7 +21,6 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/people"
-	"millwright/service/store"
 )
 
 // provider is an OpenID provider at which one account is signed in.
@@ -49,6 +48,15 @@ func newProvider(t *testing.T) *provider {
 	t.Cleanup(p.Close)
 	p.keys.SetIssuer(p.URL)
 	return p
+}
+
+// newProviderSite is a site with a provider.
+func newProviderSite(t *testing.T) (*consoletest.Site, *provider) {
+	t.Helper()
+	p := newProvider(t)
+	return consoletest.NewSite(t, func(o *console.Options) {
+		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
+	}), p
 }
 
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -97,17 +105,11 @@ func through(t *testing.T, v *consoletest.Visitor, start string, change func(cal
 
 func TestPeopleSignInWithOpenID(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t)
-	s := consoletest.NewSite(t, func(o *console.Options) {
-		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
-	})
+	s, _ := newProviderSite(t)
 	// An e-mail address that the provider knows links nothing.
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized, "Your account at Acme Login is not linked to anyone here.")
 
-	_, link, err := s.People.InvitePerson(t.Context(), s.Viewer("ann"), store.NoKey, s.Acme.OrganizationID, people.Invitation{Email: "nia@acme.example.com", Name: "Nia Moor"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := invite(t, s, "ann", people.Invitation{Email: "nia@acme.example.com", Name: "Nia Moor"})
 	v := s.NewVisitor()
 	v.Get("/console/invite/"+link.Token).Want(http.StatusOK, "Join with Acme Login instead", `href="/console/openid/start?invite=`+link.Token+`"`)
 	through(t, v, "/console/openid/start?invite="+link.Token, nil).Want(http.StatusSeeOther)
@@ -116,16 +118,11 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 
 	again := s.NewVisitor()
 	again.Get("/console/sign-in?next=/console/people").Want(http.StatusOK, "Sign in with Acme Login")
-	if to := through(t, again, "/console/openid/start?next=/console/people", nil).Want(http.StatusSeeOther).Location(); to != "/console/people" {
-		t.Errorf("it redirects to %s", to)
-	}
+	through(t, again, "/console/openid/start?next=/console/people", nil).WantRedirect("/console/people")
 	again.Get("/console").Want(http.StatusOK, "Nia Moor")
 
 	// Of several organizations the person chooses one.
-	_, second, err := s.People.InvitePerson(t.Context(), s.Viewer("pia"), store.NoKey, s.Polar.OrganizationID, people.Invitation{Email: "nia@polar.example.com"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	second := invite(t, s, "pia", people.Invitation{Email: "nia@polar.example.com"})
 	through(t, s.NewVisitor(), "/console/openid/start?invite="+second.Token, nil).Want(http.StatusSeeOther)
 	v = s.NewVisitor()
 	page := through(t, v, "/console/openid/start", nil).Want(http.StatusOK, "Acme Facilities", "Polar Lifts")
@@ -133,10 +130,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 	v.Get("/console").Want(http.StatusOK)
 
 	// Neither a link for a forgotten password nor a deactivated person lets an account in.
-	reset, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	reset := linkBy(t, s, "ann", "bob")
 	through(t, s.NewVisitor(), "/console/openid/start?invite="+reset.Token, nil).Want(http.StatusGone)
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE email LIKE 'nia@%'`)
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusUnauthorized)
@@ -147,10 +141,7 @@ func TestPeopleSignInWithOpenID(t *testing.T) {
 // browser accept an invitation, with the account that happens to be signed in at the provider.
 func TestOtherSitesStartNoOpenIDSignIn(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t)
-	s := consoletest.NewSite(t, func(o *console.Options) {
-		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
-	})
+	s, p := newProviderSite(t)
 	v := s.NewVisitor()
 	for _, from := range []string{"cross-site", "same-site", "none"} {
 		for start, want := range map[string]string{
@@ -171,9 +162,7 @@ func TestOtherSitesStartNoOpenIDSignIn(t *testing.T) {
 	// What follows a sign-in does not start another one.
 	form := credentials("ann@acme.example.com", consoletest.Password)
 	form.Set("next", "/console/openid/start?invite=abc")
-	if to := s.NewVisitor().Post("/console/sign-in", form).Want(http.StatusSeeOther).Location(); to != "/console" {
-		t.Errorf("a sign-in redirects to %s", to)
-	}
+	s.NewVisitor().Post("/console/sign-in", form).WantRedirect("/console")
 	// The page that follows is kept in a cookie, which browsers drop if it is long.
 	page := v.Get("/console/openid/start?next=" + url.QueryEscape("/console/people?q="+strings.Repeat("x", 5000))).Want(http.StatusSeeOther)
 	if size := len(page.Header.Get("Set-Cookie")); size > 4096 {
@@ -184,10 +173,7 @@ func TestOtherSitesStartNoOpenIDSignIn(t *testing.T) {
 // A response of the provider that is not for this browser and this sign-in signs no one in.
 func TestForgedOpenIDResponsesAreRejected(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t)
-	s := consoletest.NewSite(t, func(o *console.Options) {
-		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
-	})
+	s, p := newProviderSite(t)
 	s.Exec(`INSERT INTO openid_accounts (issuer, subject, person_id, created_at) VALUES ($1, 'subject-1', $2, now())`, p.URL, s.ID("ann"))
 	through(t, s.NewVisitor(), "/console/openid/start", nil).Want(http.StatusSeeOther)
 
@@ -216,9 +202,7 @@ func TestForgedOpenIDResponsesAreRejected(t *testing.T) {
 	// The response to one browser is of no use in another.
 	var stolen string
 	through(t, s.NewVisitor(), "/console/openid/start", func(c string) string { stolen = c; return "/console" })
-	if page := s.NewVisitor().Get(stolen); page.Status != http.StatusUnauthorized {
-		t.Errorf("a stolen response: %d", page.Status)
-	}
+	s.NewVisitor().Get(stolen).Want(http.StatusUnauthorized)
 	p.Close()
 	_, at := s.Serve(s.Service, func(o *console.Options) {
 		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", Name: "Acme Login"}

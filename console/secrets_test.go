@@ -13,6 +13,7 @@ import (
 
 	"millwright/console"
 	"millwright/console/consoletest"
+	"millwright/service/servicetest"
 )
 
 // lines is a log for tests.
@@ -96,7 +97,7 @@ func TestSecretsAreShownOnce(t *testing.T) {
 	}
 }
 
-// No cache keeps a page, and no log line has a name, an e-mail address, a password or what was searched for.
+// Every page has the headers that protect it, no cache keeps one, and no log line has a name, an e-mail address, a password or what was searched for.
 func TestPagesAreNeitherCachedNorLogged(t *testing.T) {
 	t.Parallel()
 	log := &lines{}
@@ -105,8 +106,11 @@ func TestPagesAreNeitherCachedNorLogged(t *testing.T) {
 	})
 	grant(s.Site, "bob", allBut("")...)
 	check := func(c routeCase, page consoletest.Page) {
-		if got := page.Header.Get("Cache-Control"); got != "no-store" {
-			t.Errorf("%s: Cache-Control is %q", c, got)
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+			"X-Content-Type-Options":  "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "same-origin",
+		} {
+			servicetest.Expect(t, c.String()+": "+name, page.Header.Get(name), want)
 		}
 	}
 	v := s.SignedIn("bob")

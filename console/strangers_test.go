@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
 	"millwright/service/storetest"
@@ -19,7 +18,7 @@ import (
 func TestPagesAreCallsOfTheirOrganization(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	ann, other := s.SignedIn("ann"), s.SignedIn(polarAdmin(t, s))
+	ann, other := s.SignedIn("ann"), s.SignedIn("pia")
 	var ends []func()
 	for range 24 {
 		end, err := s.Access.EnterCall(t.Context(), s.Acme.OrganizationID)
@@ -56,10 +55,7 @@ func TestForgedSessionsAreNotLookedUp(t *testing.T) {
 // the provider. An id token for another client is rejected. A network begins a few hundred.
 func TestOpenIDStatesAreSealedAndRedeemedOnce(t *testing.T) {
 	t.Parallel()
-	p := newProvider(t)
-	s := consoletest.NewSite(t, func(o *console.Options) {
-		o.OpenID = &console.OpenIDOptions{Issuer: p.URL, ClientID: "console", ClientSecret: "secret", Name: "Acme Login"}
-	})
+	s, p := newProviderSite(t)
 	v := s.NewVisitor()
 	at, err := url.Parse(s.URL)
 	if err != nil {

@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -13,7 +12,6 @@ import (
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service/people"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -185,44 +183,6 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	}
 }
 
-// The second click on the form that changes the password is not told that the old one is wrong,
-// which the first has made so.
-func TestAPasswordIsChangedOnce(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	s.SignedIn("ann")
-	once := store.ForForm(s.ID("ann"), "once", "")
-	change := people.PasswordChange{
-		SessionID: servicetest.Value[string](s.Fixture, `SELECT id FROM sessions WHERE person_id = $1`, s.ID("ann")), Email: s.Email("ann"),
-		Old: consoletest.Password, New: "a good long password", Client: people.Client{Network: "192.0.2.1"},
-	}
-	if _, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), once, change); err != nil {
-		t.Fatal(err)
-	}
-	_, err := s.People.ChangePassword(t.Context(), s.Viewer("ann"), once, change)
-	if _, done := errors.AsType[*store.FormDoneError](err); !done {
-		t.Errorf("the second time: %v, want that it is done", err)
-	}
-}
-
-// A link that someone accepts with a double click makes one session.
-func TestALinkIsUsedOnce(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	link, err := s.People.NewPersonLink(t.Context(), s.Viewer("ann"), store.NoKey, s.ID("bob"), false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v := s.NewVisitor()
-	path := link.URL("")
-	values := v.Get(path).Want(http.StatusOK).Form("name", "Bob Stone", "password", "a good long password")
-	click := func() consoletest.Page { return v.Post(path, values) }
-	wantStatuses(t, atOnce(click, click), http.StatusSeeOther, http.StatusGone)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM sessions`); n != 1 {
-		t.Errorf("%d sessions", n)
-	}
-}
-
 func wantStatuses(t *testing.T, pages []consoletest.Page, want ...int) {
 	t.Helper()
 	var got []int
@@ -244,9 +204,7 @@ func TestADoubleClickInABrowser(t *testing.T) {
 		b.Choose("scopes", "people:read")
 		b.Do(chromedp.DoubleClick(chromedp.CSS(`main button[type="submit"]`)))
 		b.WantText("Client id and secret")
-		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM identities WHERE name = 'Twice'`); n != 1 {
-			t.Errorf("%d integrations", n)
-		}
+		s.WantRows(1, `identities WHERE name = 'Twice'`)
 	})
 }
 
@@ -259,59 +217,37 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	grant(s, "cat", "integrations", "people", "incoming_work_orders")
 	s.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = $2`, s.ID("manager"), s.ID("cat"))
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("cat"))
-	people := map[string]*consoletest.Visitor{"Ann Field": s.SignedIn("ann"), "Cat Rivers": s.SignedIn("cat")}
+	names, visitors := []string{"Ann Field", "Cat Rivers"}, []*consoletest.Visitor{s.SignedIn("ann"), s.SignedIn("cat")}
 	for _, form := range []struct {
-		path   string
-		fields func(name string) []string
-		// shows is how the page shows what was entered.
-		shows func(name string) string
+		path, field string
+		// values are those of ann and cat, which the page shows with chosen behind.
+		values []string
+		chosen string
+		others []string
 	}{
-		{
-			"/console/integrations/" + s.ID("reader"), func(name string) []string { return []string{"name", "Of " + name, "scopes", "people:read"} },
-			func(name string) string { return `value="Of ` + name + `"` },
-		},
-		{
-			"/console/webhooks/" + s.ID("reader_hook"), func(name string) []string {
-				return []string{"url", "http://127.0.0.1:9/" + name[:3], "events", "issue.created"}
-			},
-			func(name string) string { return `value="http://127.0.0.1:9/` + name[:3] + `"` },
-		},
-		{
-			"/console/people/" + s.ID("bob"), func(name string) []string {
-				return []string{"confirmed", s.Email("bob"), "definition", s.ID(map[string]string{"Ann Field": "org_incoming", "Cat Rivers": "org_nothing"}[name])}
-			},
-			func(string) string { return " selected>" },
-		},
-		{
-			"/console/teams/" + s.ID("crew"), func(name string) []string { return []string{"name", "Of " + name} },
-			func(name string) string { return `value="Of ` + name + `"` },
-		},
-		{
-			"/console/inventory/" + s.ID("hq") + "/assign?identity=" + s.ID("bob"), func(name string) []string {
-				return []string{"definition_id", s.ID(map[string]string{"Ann Field": "reading", "Cat Rivers": "creating"}[name])}
-			},
-			func(string) string { return " selected>" },
-		},
+		{"/console/integrations/" + s.ID("reader"), "name", []string{"Of Ann", "Of Cat"}, "", []string{"scopes", "people:read"}},
+		{"/console/webhooks/" + s.ID("reader_hook"), "url", []string{"http://127.0.0.1:9/ann", "http://127.0.0.1:9/cat"}, "", []string{"events", "issue.created"}},
+		{"/console/people/" + s.ID("bob"), "definition", []string{s.ID("org_incoming"), s.ID("org_nothing")}, " selected>", []string{"confirmed", s.Email("bob")}},
+		{"/console/teams/" + s.ID("crew"), "name", []string{"Of Ann", "Of Cat"}, "", nil},
+		{"/console/inventory/" + s.ID("hq") + "/assign?identity=" + s.ID("bob"), "definition_id", []string{s.ID("reading"), s.ID("creating")}, " selected>", nil},
 	} {
-		forms := map[string]url.Values{}
-		for name, v := range people {
-			forms[name] = v.Get(form.path).Want(http.StatusOK).Form(form.fields(name)...)
+		filled := func(page consoletest.Page, who int) url.Values {
+			values := page.Form(form.others...)
+			values.Set(form.field, form.values[who])
+			return values
 		}
-		save := func(name string) func() consoletest.Page {
-			return func() consoletest.Page { return people[name].Post(form.path, forms[name]) }
+		save := func(who int) func() consoletest.Page {
+			values := filled(visitors[who].Get(form.path), who)
+			return func() consoletest.Page { return visitors[who].Post(form.path, values) }
 		}
-		pages := atOnce(save("Ann Field"), save("Cat Rivers"))
+		pages := atOnce(save(0), save(1))
 		wantStatuses(t, pages, http.StatusSeeOther, http.StatusConflict)
-		first, second, stale := "Ann Field", "Cat Rivers", pages[1]
+		first, second := 0, 1
 		if pages[0].Status == http.StatusConflict {
-			first, second, stale = second, first, pages[0]
+			first, second = 1, 0
 		}
-		stale.Want(http.StatusConflict, first, "since you opened this page", form.shows(second))
-		again := stale.Form()
-		for i, fields := 0, form.fields(second); i < len(fields); i += 2 {
-			again[fields[i]] = []string{fields[i+1]}
-		}
-		people[second].Post(form.path, again).Want(http.StatusSeeOther)
+		stale := pages[second].Want(http.StatusConflict, names[first], "since you opened this page", `value="`+form.values[second]+`"`+form.chosen)
+		visitors[second].Post(form.path, filled(stale, second)).Want(http.StatusSeeOther)
 	}
 }
 

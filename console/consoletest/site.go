@@ -80,6 +80,23 @@ func (s *Site) Viewer(key string) store.Actor {
 	return actor
 }
 
+// Must fails the test if a write failed, and returns the id of its record.
+func (s *Site) Must(result store.WriteResult, err error) string {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatalf("the write fails: %v", err)
+	}
+	return result.RecordID
+}
+
+// WantRows fails the test unless there are as many rows: a table and a condition.
+func (s *Site) WantRows(want int, from string, args ...any) {
+	s.t.Helper()
+	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM `+from, args...); n != want {
+		s.t.Errorf("%d rows of %s, want %d", n, from, want)
+	}
+}
+
 // Visitor is a browser without scripts and pictures: an HTTP client with cookies.
 type Visitor struct {
 	*http.Client
@@ -183,6 +200,14 @@ func (p Page) Want(status int, want ...string) Page {
 		}
 	}
 	return p
+}
+
+// WantRedirect fails the test unless the page leads there, after a form or to a sign-in.
+func (p Page) WantRedirect(to string) {
+	p.t.Helper()
+	if got := p.Want(http.StatusSeeOther).Location(); got != to {
+		p.t.Errorf("it redirects to %s, want %s", got, to)
+	}
 }
 
 // Location is where a redirect leads.
