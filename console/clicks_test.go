@@ -11,7 +11,6 @@ import (
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/records"
-	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -43,13 +42,9 @@ func doTheDaysWork(t *testing.T, others int) {
 	create := func(title string, priority models.Priority, due time.Duration, worker string, consultants ...string) string {
 		t.Helper()
 		at := models.TimeOf(s.Clock.Now().Add(due))
-		created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
+		return s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: title, Priority: priority, TargetDate: &at, Assignees: []string{s.ID(worker)}, Consultants: consultants, FormID: new(s.ID("inspection")),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return created.RecordID
+		}))
 	}
 	reviewed := create("Renew the seal", models.PriorityNone, 48*time.Hour, "bob", s.ID("cat"))
 	s.Exec(`UPDATE work_orders SET status = 'sent_to_inspection' WHERE id = $1`, reviewed)
@@ -93,9 +88,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	dispatcher.Clicks++
 	dispatcher.Press("Assign")
 	within(dispatcher, "a dispatcher who forwards an order", 3, 0, 2)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_order_assignees WHERE identity_id = $1`, s.ID("pia")); n != 1 {
-		t.Errorf("pia is assigned to %d", n)
-	}
+	s.WantRows(1, `work_order_assignees WHERE identity_id = $1`, s.ID("pia"))
 
 	consultant := signedIn("cat")
 	consultant.WantText("To review")
@@ -162,9 +155,7 @@ func doTheDaysWork(t *testing.T, others int) {
 	builder.Press("Add all")
 	builder.WantText("Created.", "Door")
 	within(builder, "someone who adds 30 assets", 4, 300, 4)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM inventory_nodes WHERE external_id = 'D-1'`); n != 30 {
-		t.Errorf("%d assets were added", n)
-	}
+	s.WantRows(30, `inventory_nodes WHERE external_id = 'D-1'`)
 
 	keeper := signedIn("ann")
 	keeper.PressInSidebar("Forms")

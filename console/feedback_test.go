@@ -35,9 +35,7 @@ func TestFeedbackIsGivenAndResolved(t *testing.T) {
 		b.Press("It leaks")
 		b.Press("Resolve")
 		b.WantText("The reporter gets a notice", "Ann Field resolved the feedback")
-		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE person_id = $1 AND read_at IS NOT NULL`, s.ID("ann")); n != 1 {
-			t.Errorf("%d notices are read", n)
-		}
+		s.WantRows(1, `notices WHERE person_id = $1 AND read_at IS NOT NULL`, s.ID("ann"))
 		b.Open("/console/feedback?state=resolved")
 		b.WantText("It leaks")
 		b.Open("/console/feedback?state=resolved&by=" + s.ID("erp"))
@@ -64,16 +62,12 @@ func TestPagesOfFeedback(t *testing.T) {
 	s.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at)
 		SELECT 'iss_01kjq7k69re00b2a00a' || lpad(n::text, 7, '0'), $1, $2, 'Number ' || n, 'open', $3, now(), now() FROM generate_series(1, 60) n`,
 		s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"))
-	b := s.BrowserWithoutScripts(t)
-	b.SignIn("ann")
-	b.Open("/console/feedback?state=open")
-	b.WantText("Number 60", "Number 11")
-	b.Press("Next page")
-	b.WantText("Number 10", "Number 1")
-	b.WantNoText("Number 11")
-	b.Press("Newest")
-	b.WantText("Number 60")
-	s.SignedIn("ann").Get("/console/feedback?before=nonsense").Want(http.StatusBadRequest)
+	ann := s.SignedIn("ann")
+	first := ann.Get("/console/feedback?state=open").Want(http.StatusOK, ">Number 60<", ">Number 11<")
+	next := unescaped(nextPage.FindAllStringSubmatch(first.Body, -1))[0]
+	second := ann.Get(next).Want(http.StatusOK, ">Number 10<", ">Number 1<", ">Newest<", `href="/console/feedback?state=open"`)
+	wantNot(t, second, ">Number 11<")
+	ann.Get("/console/feedback?before=nonsense").Want(http.StatusBadRequest)
 }
 
 // The page offers what the person may do, and names the rule that forbids the rest.
@@ -92,9 +86,7 @@ func TestFeedbackOffersWhatIsAllowed(t *testing.T) {
 	s.Exec(`UPDATE organizations SET read_only = true`)
 	wantNot(t, ann.Get(page).Want(http.StatusOK, "/resolve"), "/work-orders/new")
 	ann.Post("/console/feedback", form).Want(http.StatusSeeOther)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM feedback WHERE status = 'resolved'`); n != 0 {
-		t.Errorf("%d are resolved", n)
-	}
+	s.WantRows(0, `feedback WHERE status = 'resolved'`)
 	s.SignedIn("eve").Get(page).Want(http.StatusNotFound)
 }
 
@@ -119,33 +111,9 @@ func TestTwoPeopleResolveFeedback(t *testing.T) {
 	page := "/console/feedback/" + id
 	v := s.SignedIn("ann")
 	form := v.Get(page).Want(http.StatusOK).Form()
-	if _, err := s.Records.ResolveFeedback(t.Context(), s.Viewer("bob"), store.NoKey, id); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.ResolveFeedback(t.Context(), s.Viewer("bob"), store.NoKey, id))
 	v.Post(page+"/resolve", form).Want(http.StatusConflict, "Bob Stone", "resolved the feedback", "since you opened this page")
 	v.Post(page+"/resolve", v.Get(page).Form()).Want(http.StatusUnprocessableEntity, "does not allow this")
-}
-
-// A notice about a record that the person may no longer read is marked read and leads nowhere.
-func TestANoticeOfAnUnreadableRecord(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	id := newFeedback(t, s)
-	for _, person := range []string{"ann", "bob"} {
-		s.Exec(`DELETE FROM notices WHERE person_id = $1`, s.ID(person))
-		s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail) VALUES ($1, $2, $3, $4, now(), 'inbox')`,
-			s.Acme.OrganizationID, s.ID(person), models.NoticeFeedbackOpened, id)
-		v := s.SignedIn(person)
-		want, button := "/console/feedback/"+id, "Open"
-		if person == "bob" {
-			want, button = "/console/notices", "Mark as read"
-		}
-		notice := servicetest.Value[string](s.Fixture, `SELECT id::text FROM notices WHERE person_id = $1`, s.ID(person))
-		v.Get("/console/notices").Want(http.StatusOK, button+"<span")
-		if to := v.Post("/console/notices/"+notice+"/open", nil).Want(http.StatusSeeOther).Location(); to != want {
-			t.Errorf("%s is led to %s, want %s", person, to, want)
-		}
-	}
 }
 
 // Notices about people, teams, integrations and the organization link to their pages, with a
@@ -167,17 +135,40 @@ func TestSecurityNoticesLeadToTheirPages(t *testing.T) {
 			if about != "" {
 				id = s.ID(about)
 			}
+			button := "Open<span"
 			if who == "cat" && about == "erp" { // without the Integrations permission
-				notice.to = "/console/notices"
+				notice.to, button = "/console/notices", "Mark as read<span"
 			}
 			s.Exec(`DELETE FROM notices`)
 			s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at) VALUES ($1, $2, $3, $4, now())`, s.Acme.OrganizationID, s.ID(who), notice.kind, id)
 			v := s.SignedIn(who)
-			v.Get("/console/notices").Want(http.StatusOK, notice.text)
+			v.Get("/console/notices").Want(http.StatusOK, notice.text, button)
 			path := "/console/notices/" + servicetest.Value[string](s.Fixture, `SELECT id::text FROM notices`) + "/open"
-			if to := v.Post(path, nil).Want(http.StatusSeeOther).Location(); to != notice.to {
-				t.Errorf("%s of %q leads %s to %s, want %s", notice.kind, about, who, to, notice.to)
-			}
+			servicetest.Expect(t, string(notice.kind)+" leads "+who+" to", v.Post(path, nil).Want(http.StatusSeeOther).Location(), notice.to)
 		}
 	}
+}
+
+// Feedback and the work order that was made of it link to each other, for those who may read both.
+func TestFeedbackAndItsWorkOrderAreLinked(t *testing.T) {
+	t.Parallel()
+	s := consoletest.NewSite(t)
+	feedback := newFeedback(t, s)
+	page := "/console/feedback/" + feedback
+	ann := s.SignedIn("ann")
+	newOrder := "/console/work-orders/new?feedback=" + feedback
+	wantNot(t, ann.Get(page).Want(http.StatusOK, "Make a work order of it"), "Work orders made of it")
+	form := ann.Get(newOrder).Want(http.StatusOK).Form("title", "Balance the fan", "assignees", s.ID("bob"))
+	order := ann.Post("/console/work-orders", form).Want(http.StatusSeeOther).Location()
+	ann.Get(page).Want(http.StatusOK, "Work orders made of it", `<a href="`+order+`"><bdi>1 Balance the fan</bdi></a>`, "Make another work order of it")
+	ann.Get(order).Want(http.StatusOK, `Made of the feedback <a href="`+page+`">“<bdi>The fan rattles</bdi>”</a>`)
+	// Bob is its worker, and may not read feedback.
+	bob := s.SignedIn("bob")
+	wantNot(t, bob.Get(order).Want(http.StatusOK, "Balance the fan"), "Made of the feedback")
+	s.Exec(`UPDATE permission_definitions SET grants = '{feedback.read}' WHERE id = $1`, s.ID("working"))
+	s.Exec(`DELETE FROM work_order_assignees`)
+	wantNot(t, bob.Get(page).Want(http.StatusOK), "Work orders made of it")
+	// Another organization's feedback is not found.
+	form = ann.Get("/console/work-orders/new?node="+s.ID("ahu1")).Form("title", "Mine", "feedback", strings.Replace(feedback, "iss_0", "iss_1", 1))
+	ann.Post("/console/work-orders", form).Want(http.StatusNotFound)
 }

@@ -3,7 +3,9 @@ package console_test
 import (
 	"fmt"
 	"html"
+	"maps"
 	"net/http"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -129,13 +131,10 @@ func TestPagesOfferOnlyWhatIsAllowed(t *testing.T) {
 		"open": {workers: []string{s.ID("bob"), s.ID("crew")}}, "on_hold": {workers: []string{s.ID("bob")}},
 		"sent_to_inspection": {[]string{s.ID("cat")}, []string{s.ID("bob")}},
 	} {
-		result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
+		order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: status, FormID: &form, Assignees: people.workers, Consultants: people.consultants,
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Exec(`UPDATE work_orders SET status = $1 WHERE id = $2`, status, result.RecordID)
+		}))
+		s.Exec(`UPDATE work_orders SET status = $1 WHERE id = $2`, status, order)
 	}
 	for _, missing := range slices.Concat([]models.OrganizationGrant{""}, models.AllOrganizationGrants) {
 		v := s.signedInWith("bob", allBut(missing)...)
@@ -191,6 +190,48 @@ func TestGetsChangeNothing(t *testing.T) {
 		if c.method == http.MethodGet {
 			s.try(v, c, "", nil)
 			s.wantUnchanged(t, before, c.String())
+		}
+	}
+}
+
+// kindOfPath is a path with the names of its parameters.
+func kindOfPath(path string) string {
+	u, _ := url.Parse(path)
+	return u.Path + " " + strings.Join(slices.Sorted(maps.Keys(u.Query())), " ")
+}
+
+// forms are paths of forms that cannot be sent by some people or in some states.
+var forms = regexp.MustCompile(`/(new|answers|edit|assign)(\?|$)`)
+
+// impossible are pages on which their person can do nothing.
+var impossible = regexp.MustCompile(`You may not give feedback on any node|no work orders can be created|does not include work orders that people create|You may create work orders on no node|<div class="note warn"><svg[^>]*><use href="#icon-warn"></use></svg><p>(A work order with|Only an assigned)`)
+
+// No page offers what its person may not do: neither to people with few permissions, nor in an
+// organization that is read-only.
+func TestNothingIsOfferedThatIsRejected(t *testing.T) {
+	t.Parallel()
+	for name, statement := range map[string]string{
+		"allowed": `SELECT 1`, "read-only": `UPDATE organizations SET read_only = true`,
+		"small plan": `UPDATE plans SET manual_work_orders = false, api = false`,
+	} {
+		s := consoletest.NewSite(t)
+		id, _ := planned(t, s)
+		answer(t, s, id)
+		inReview(t, s, "cat")
+		plannedWorkOrder(t, s)
+		newFeedback(t, s)
+		incoming(t, s)
+		s.Exec(statement)
+		for _, key := range []string{"ann", "bob", "cat", "dan", "eve"} {
+			for path, page := range crawl(t, s.SignedIn(key), kindOfPath) {
+				found := ""
+				if forms.MatchString(path) {
+					found = impossible.FindString(page.Body)
+				}
+				if page.Status >= http.StatusBadRequest || found != "" {
+					t.Errorf("%s: %s is offered %s: %d %s", name, key, path, page.Status, found)
+				}
+			}
 		}
 	}
 }

@@ -38,11 +38,7 @@ func newFeedback(t *testing.T, s *consoletest.Site) string {
 func newFeedbackOf(t *testing.T, s *consoletest.Site, by store.Actor, subject string) string {
 	t.Helper()
 	description := "It rattles when it starts.\nSince Monday."
-	result, err := s.Records.CreateFeedback(t.Context(), by, store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result.RecordID
+	return s.Must(s.Records.CreateFeedback(t.Context(), by, store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description}))
 }
 
 var linkInPage = regexp.MustCompile(`<p class="secret">(http://[^<]+)</p>`)

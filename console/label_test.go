@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
+	"millwright/service/servicetest"
 )
 
 var (
@@ -39,9 +40,7 @@ func TestTheLabelLeadsToTheNode(t *testing.T) {
 				code[y-quiet][x-quiet+i] = true
 			}
 		}
-		if text := readCode(t, code); text != s.URL+path {
-			t.Errorf("the code is %q, want %q", text, s.URL+path)
-		}
+		servicetest.Expect(t, "the code", readCode(t, code), s.URL+path)
 	}
 }
 

@@ -231,9 +231,7 @@ func newLimited(t *testing.T, c limitCase) *limited {
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	order := newRecord(t, s) // on which bob may comment
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, order, []string{s.ID("bob")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, order, []string{s.ID("bob")}, nil))
 	if c.setup != "" {
 		s.Exec(c.setup)
 	}

@@ -17,11 +17,8 @@ import (
 func TestAStateWithoutAnIconIsAWord(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	made, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range []string{"/console/work-orders/" + made.RecordID, "/console/work-orders"} {
+	id := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium}))
+	for _, path := range []string{"/console/work-orders/" + id, "/console/work-orders"} {
 		page := s.SignedIn("ann").Get(path).Want(http.StatusOK, `<span class="state muted">Medium</span>`)
 		wantNot(t, page, `href="#icon-"`)
 	}

@@ -17,15 +17,12 @@ import (
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
+	order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 3), ($1, $3, 'worker', 4)`, result.RecordID, s.ID("zed"), s.ID("pia"))
+	}))
+	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 3), ($1, $3, 'worker', 4)`, order, s.ID("zed"), s.ID("pia"))
 	feedback := newFeedback(t, s)
-	workOrder, node := "/console/work-orders/"+result.RecordID, `href="/console/inventory/`+s.ID("ahu1")+`"`
+	workOrder, node := "/console/work-orders/"+order, `href="/console/inventory/`+s.ID("ahu1")+`"`
 	bob, crew, erp := `href="/console/people/`+s.ID("bob")+`"`, `href="/console/teams/`+s.ID("crew")+`"`, `href="/console/integrations/`+s.ID("erp")+`"`
 	ann, pia, zed := s.SignedIn("ann"), s.SignedIn("pia"), s.SignedIn("zed")
 	for path, links := range map[string][]string{
@@ -46,9 +43,7 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	// zed has no permission on the node, pia is of another organization.
 	for _, v := range []*consoletest.Visitor{pia, zed} {
 		for _, path := range []string{"/console", "/console/work-orders", workOrder} {
-			if page := v.Get(path).Want(http.StatusOK, "AHU 1"); strings.Contains(page.Body, "/console/inventory/") {
-				t.Errorf("%s links to a node that the viewer does not see", path)
-			}
+			wantNot(t, v.Get(path).Want(http.StatusOK, "AHU 1"), "/console/inventory/")
 		}
 	}
 	if page := pia.Get(workOrder); strings.Contains(page.Body, bob) || strings.Contains(page.Body, crew) {
@@ -56,19 +51,14 @@ func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	}
 	// Without Integrations an integration has no page.
 	grant(s, "bob")
-	if page := s.SignedIn("bob").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, "ERP"); strings.Contains(page.Body, erp) {
-		t.Error("a page links to an integration that the viewer cannot open")
-	}
+	wantNot(t, s.SignedIn("bob").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, "ERP"), erp)
 }
 
 // workOrderWith creates a work order with the external id, and returns its id and number.
 func workOrderWith(t *testing.T, s *consoletest.Site, externalID string) (id string, number int64) {
 	t.Helper()
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &externalID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result.RecordID, servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, result.RecordID)
+	order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", ExternalID: &externalID}))
+	return order, servicetest.Value[int64](s.Fixture, `SELECT number FROM work_orders WHERE id = $1`, order)
 }
 
 // Deliveries are filtered by a record, and integrations asked about it, by whatever names it.

@@ -286,14 +286,8 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
 	ours := newRecord(t, s.Site)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, ours, []string{s.ID("bob")}, nil); err != nil {
-		t.Fatal(err)
-	}
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs := result.RecordID
+	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, ours, []string{s.ID("bob")}, nil))
+	theirs := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"}))
 	s.PlantDeliveries("erp_hook", ours, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
 	s.PlantDeliveries("dispatch_hook", theirs, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
 	s.Exec(`UPDATE integrations SET previous_secret_hash = secret_hash, previous_secret_until = $1`, s.Clock.Now().Add(time.Hour))

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -24,7 +23,7 @@ func TestSearchOfEverything(t *testing.T) {
 	feedback := newFeedback(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, ""))
 	subject := servicetest.Value[string](s.Fixture, `SELECT subject FROM feedback WHERE id = $1`, feedback)
-	ann, zed := s.SignedIn("ann"), s.SignedIn("zed")
+	ann := s.SignedIn("ann")
 	workOrder, node, delivery := `href="/console/work-orders/`+id+`"`, `href="/console/inventory/`+s.ID("ahu1")+`"`, `href="/console/deliveries/dlv_`
 	for text, links := range map[string][]string{
 		"hq filter ahu": {workOrder, `href="/console/work-orders?q=hq&#43;filter&#43;ahu`}, "ticket 7": {workOrder},
@@ -33,15 +32,10 @@ func TestSearchOfEverything(t *testing.T) {
 		subject: {`href="/console/feedback/` + feedback + `"`},
 	} {
 		ann.Get(searchFor(text)).Want(http.StatusOK, links...)
-		if page := zed.Get(searchFor(text)).Want(http.StatusOK); strings.Contains(page.Body, workOrder) || strings.Contains(page.Body, node) || strings.Contains(page.Body, delivery) || strings.Contains(page.Body, "/console/feedback/iss") {
-			t.Errorf("zed finds by %q what may not be read", text)
-		}
 	}
 	ann.Get(searchFor("nothing like this")).Want(http.StatusOK, "Nothing that you may read matches.")
 	ann.Get("/console/search").Want(http.StatusOK, "Enter words")
-	if page := zed.Get(searchFor(id)).Want(http.StatusOK, "Nothing that you may read matches."); strings.Contains(page.Body, "Replace the filter") {
-		t.Error("an id shows a record that may not be read")
-	}
+	wantNot(t, s.SignedIn("zed").Get(searchFor(id)).Want(http.StatusOK, "Nothing that you may read matches."), "Replace the filter")
 }
 
 // An id, and a URL of the console or the API, redirects those who may open the record to it.
@@ -64,9 +58,7 @@ func TestSearchLeadsToTheRecordOfAnID(t *testing.T) {
 	for _, id := range []string{s.ID("erp"), s.ID("erp_hook"), delivery, s.ID("annex"), s.ID("depot")} {
 		bob.Get(searchFor(id)).Want(http.StatusOK, "Nothing that you may read matches.")
 	}
-	if page := ann.Get(searchFor("https://evil.example/console/people")); page.Status != http.StatusOK {
-		t.Errorf("a URL of another site: %d to %s", page.Status, page.Header.Get("Location"))
-	}
+	ann.Get(searchFor("https://evil.example/console/people")).Want(http.StatusOK) // of another site
 }
 
 // A search that stops before it has found anything links to where it goes on.

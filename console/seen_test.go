@@ -72,9 +72,7 @@ func TestTheNoticeCountFollows(t *testing.T) {
 	if count := b.Text(`.sidebar [data-load] .count`); !strings.HasPrefix(count, "2") {
 		t.Errorf("the count is %q", count)
 	}
-	if text := b.Entered("text"); text != "Look at" {
-		t.Errorf("the form has %q", text)
-	}
+	servicetest.Expect(t, "the form", b.Entered("text"), "Look at")
 	if seen() != before {
 		t.Error("the count extends the session")
 	}
@@ -134,8 +132,6 @@ func TestFocusGoesToTheFirstMistake(t *testing.T) {
 	}
 	// If no field is wrong, the message about the whole form has the focus.
 	form := bob.Get(path+"/edit").Form("title", "Mine")
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Theirs", Set: true}}); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Theirs", Set: true}}))
 	bob.Post(path+"/edit", form).Want(http.StatusConflict, `role="alert" tabindex="-1" autofocus`)
 }

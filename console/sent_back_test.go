@@ -18,9 +18,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	id, path := planned(t, s)
 	answer(t, s, id)
 	complete := func() {
-		if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, nil, records.CompleteWork); err != nil {
-			t.Fatal(err)
-		}
+		s.Must(s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, nil, records.CompleteWork))
 	}
 	complete()
 	bob, cat := s.SignedIn("bob"), s.SignedIn("cat")
@@ -39,9 +37,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	bob.Get("/console/notices").Want(http.StatusOK, "was sent back", "The belt is &lt;loose&gt;.")
 	bob.Get("/console").Want(http.StatusOK, "Sent back to me")
 	// It stays while the worker works.
-	if _, err := s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, []records.GivenAnswer{{QuestionID: s.ID("q_note"), Value: "Tightened"}}, records.SaveAnswers); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.AnswerWorkOrder(t.Context(), s.Viewer("bob"), store.NoKey, id, []records.GivenAnswer{{QuestionID: s.ID("q_note"), Value: "Tightened"}}, records.SaveAnswers))
 	bob.Get(path).Want(http.StatusOK, "In progress", banner)
 	complete()
 	wantNot(t, bob.Get(path).Want(http.StatusOK), banner)
@@ -55,18 +51,14 @@ func TestPeopleOfAClosedWorkOrder(t *testing.T) {
 	s := consoletest.NewSite(t)
 	id, path := planned(t, s)
 	ann := s.SignedIn("ann")
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("dan")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, []string{s.ID("dan")}, nil))
 	const mark = "Not active"
 	wantNot(t, ann.Get(path).Want(http.StatusOK, path+"/assign", path+"/unassign"), mark)
 	s.Exec(`UPDATE people SET deactivated_at = now() WHERE id = $1`, s.ID("dan"))
 	if page := ann.Get(path).Want(http.StatusOK); strings.Count(page.Body, mark) != 1 {
 		t.Errorf("%d people are marked", strings.Count(page.Body, mark))
 	}
-	if _, err := s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.CancelWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, nil))
 	page := ann.Get(path).Want(http.StatusOK, "Cancelled", "Dan Woods")
 	wantNot(t, page, path+"/assign")
 	wantNot(t, page, path+"/unassign")

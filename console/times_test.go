@@ -36,9 +36,7 @@ func TestTimesAreShort(t *testing.T) {
 		time.Date(2026, 1, 5, 7, 0, 0, 0, zone):   "5 Jan 07:00",
 		time.Date(2024, 12, 31, 7, 0, 0, 0, zone): "31 Dec 2024",
 	} {
-		if got := console.ShortTime(at, now); got != want {
-			t.Errorf("%s at %s is %q, want %q", at, now, got, want)
-		}
+		servicetest.Expect(t, at.String(), console.ShortTime(at, now), want)
 	}
 }
 
@@ -46,16 +44,13 @@ func TestTimesAreShort(t *testing.T) {
 func TestOverdueWorkIsLate(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	result, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}}))
 	now := s.Clock.Now()
 	for at, want := range map[time.Time]string{
 		now.Add(-6*24*time.Hour - time.Minute): "6 days late", now.Add(-25 * time.Hour): "1 day late", now.Add(-3 * time.Hour): "3 hours late", now.Add(-time.Second): "1 minute late",
 		time.Date(1, 1, 1, 0, 0, 0, 0, time.UTC): "739676 days late",
 	} {
-		s.Exec(`UPDATE work_orders SET target_date = $1 WHERE id = $2`, at, result.RecordID)
+		s.Exec(`UPDATE work_orders SET target_date = $1 WHERE id = $2`, at, order)
 		s.SignedIn("ann").Get("/console/work-orders").Want(http.StatusOK, want+`<span class="utc">`+at.Format("2 Jan 2006 15:04:05")+", ")
 	}
 }
@@ -72,9 +67,7 @@ func TestTheFirstSignInTakesTheZoneOfTheDevice(t *testing.T) {
 		{"", ""}, {"Mars/Olympus", ""}, {"Local", ""}, {strings.Repeat("x", 70), ""}, {"Europe/Zurich", "Europe/Zurich"}, {"Asia/Tokyo", "Europe/Zurich"},
 	} {
 		s.NewVisitor().Post("/console/sign-in", url.Values{"email": {s.Email("ann")}, "password": {consoletest.Password}, "zone": {test.sent}}).Want(http.StatusSeeOther)
-		if got := zone(); got != test.want {
-			t.Errorf("after a sign-in from %q the zone is %q, want %q", test.sent, got, test.want)
-		}
+		servicetest.Expect(t, "the zone after a sign-in from "+test.sent, zone(), test.want)
 	}
 	b := s.Browser(t)
 	b.Open("/console/sign-in")

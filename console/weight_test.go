@@ -80,9 +80,7 @@ func TestPagesAreLight(t *testing.T) {
 	s := consoletest.NewSite(t)
 	full := fillTables(t, s)
 	planned := plannedWorkOrder(t, s)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, planned, []string{s.ID("ann")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, planned, []string{s.ID("ann")}, nil))
 	many := url.Values{"id": servicetest.Value[[]string](s.Fixture, `SELECT array_agg(id) FROM work_orders`)}.Encode()
 	tested := map[string][]string{ // by route; paths of visitors begin with "-"
 		"/console": {""}, "/console/account": {""}, "/console/log": {"", "?what=work_order"}, "/console/notices": {""},
@@ -182,14 +180,10 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) SELECT $1, random_id('idn', n), $2, $3 FROM generate_series(1, 150) n`, s.ID("hq"), s.ID("full"), acme)
 	var shown []string
 	for i := range 10 {
-		created, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
+		shown = append(shown, s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
 			InventoryID: s.ID("ahu1"), Title: fmt.Sprintf("Replace the filter %d of unit %x", i, i*7919), Assignees: []string{s.ID("bob")},
 			FormID: new(s.ID("inspection")),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		shown = append(shown, created.RecordID)
+		})))
 	}
 	for i := range 300 {
 		s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at)
@@ -245,12 +239,10 @@ func busyWorkOrder(t *testing.T, s *consoletest.Site) string {
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		SELECT $1, random_id('idn', n), definition_id, organization_id FROM generate_series(1, 150) n, (SELECT definition_id, organization_id FROM assignments WHERE identity_id = $2 LIMIT 1) a`, s.ID("hvac"), s.ID("bob"))
 	for i := range 40 {
-		if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{
+		s.Must(s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{
 			Title:    records.Sent[string]{Value: fmt.Sprintf("Replace the belt %x of unit %x", i*7919, i*104729), Set: true},
 			Priority: records.Sent[models.Priority]{Value: models.Priorities[i%4], Set: true},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return id
 }

@@ -18,13 +18,9 @@ func incoming(t testing.TB, s *consoletest.Site) string {
 	s.Exec(`UPDATE plans SET manual_work_orders = true WHERE organization_id = $1`, polar)
 	s.Exec(`INSERT INTO service_companies (customer_id, company_id) VALUES ($1, $2)`, polar, acme)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("depot"), acme, s.Polar.IDs["full"], polar)
-	created, err := s.Records.CreateWorkOrder(t.Context(), s.Viewer("pia"), store.NoKey, records.NewWorkOrder{
+	return s.Must(s.Records.CreateWorkOrder(t.Context(), s.Viewer("pia"), store.NoKey, records.NewWorkOrder{
 		InventoryID: s.ID("depot"), Title: "Grease the lift", Assignees: []string{acme},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return created.RecordID
+	}))
 }
 
 // A dispatcher returns a customer's work order with a reason and comes to a page that exists,

@@ -46,25 +46,19 @@ func TestSeveralWorkOrdersAreChanged(t *testing.T) {
 	sendSelected(ann, "due", []string{"target_date", "2026-08-03T10:00"}, ids[1:]...).Want(http.StatusSeeOther)
 	for i, want := range []string{"Bob Stone worker", "Bob Stone worker 07:00", "Ann Field worker, Crew worker, Dan Woods worker 07:00"} {
 		due := servicetest.Value[string](s.Fixture, `SELECT coalesce(to_char(target_date AT TIME ZONE 'UTC', ' HH24:MI'), '') FROM work_orders WHERE id = $1`, ids[i])
-		if got := rolesOf(s, ids[i]) + due; got != want {
-			t.Errorf("%d has %s, want %s", i, got, want)
-		}
+		servicetest.Expect(t, ids[i], rolesOf(s, ids[i])+due, want)
 	}
 	// Only the date is set: a title that someone else changed while the form was open stays.
 	form := ann.Get(selectedPath("due", ids...)).Form("target_date", "2026-08-04T10:00")
 	edit(t, s, ids[0], "Other title")
 	ann.Post(selectedPath("due", ids...), form).Want(http.StatusSeeOther)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM work_orders WHERE target_date = '2026-08-04T07:00Z' AND title IN ('Other title', 'Replace filter')`); n != 3 {
-		t.Errorf("%d have the date", n)
-	}
+	s.WantRows(3, `work_orders WHERE target_date = '2026-08-04T07:00Z' AND title IN ('Other title', 'Replace filter')`)
 }
 
 // edit changes a title.
 func edit(t *testing.T, s *consoletest.Site, id, title string) {
 	t.Helper()
-	if _, err := s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.UpdateWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
 }
 
 // The page shows what became of each work order: one that was closed in the meantime, one that
@@ -111,13 +105,10 @@ func TestEachSelectedWorkOrderHasItsResult(t *testing.T) {
 		}
 	}
 	// A person who can be assigned to some only, and one of another organization.
-	elsewhere, err := s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Elsewhere", Assignees: []string{s.ID("pia")}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Exec(`UPDATE work_orders SET inventory_id = $1, organization_id = $2 WHERE id = $3`, s.ID("annex"), s.Acme.OrganizationID, elsewhere.RecordID)
+	elsewhere := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Elsewhere", Assignees: []string{s.ID("pia")}}))
+	s.Exec(`UPDATE work_orders SET inventory_id = $1, organization_id = $2 WHERE id = $3`, s.ID("annex"), s.Acme.OrganizationID, elsewhere)
 	s.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, s.ID("annex"), s.ID("ann"), s.ID("manager"), s.Acme.OrganizationID)
-	both := []string{done, elsewhere.RecordID}
+	both := []string{done, elsewhere}
 	ann.Get(selectedPath("assign", both...)).Want(http.StatusOK, `Eve Hill <span class="hint">0 open, for 1 of 2</span>`, `Polar Lifts <span class="hint">service company, for 1 of 2</span>`)
 	sendSelected(ann, "assign", []string{"identity", s.ID("eve"), "step", "assign"}, both...).Want(http.StatusUnprocessableEntity, "1 work order was not changed.", "Eve Hill is not connected")
 	page := sendSelected(ann, "assign", []string{"identity", s.ID("dispatch"), "step", "assign"}, both...).Want(http.StatusUnprocessableEntity, "2 work orders were not changed.")
@@ -174,9 +165,7 @@ func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 	s := consoletest.NewSite(t)
 	open, closed := newRecord(t, s), newRecord(t, s)
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
-	if _, err := s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, open, []string{s.ID("bob")}, nil); err != nil {
-		t.Fatal(err)
-	}
+	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, open, []string{s.ID("bob")}, nil))
 	box := func(id string) string { return `type="checkbox" name="id" value="` + id + `"` }
 	const list, assign, due = "/console/work-orders?status=any", "/console/work-orders/assign", "/console/work-orders/due"
 	ann, bob := s.SignedIn("ann"), s.SignedIn("bob")
@@ -184,9 +173,7 @@ func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 	wantNothing := func(v *consoletest.Visitor) {
 		t.Helper()
 		page := v.Get(list).Want(http.StatusOK, "Replace filter")
-		for _, never := range []string{`type="checkbox" name="id"`, assign, due} {
-			wantNot(t, page, never)
-		}
+		wantNot(t, page, `type="checkbox" name="id"`, assign, due)
 		for _, action := range []string{"assign", "due", "priority"} {
 			v.Get(selectedPath(action, open)).Want(http.StatusForbidden)
 			v.Post(selectedPath(action, open), url.Values{"target_date": {"2026-08-03T10:00"}, "identity": {s.ID("dan")}}).Want(http.StatusForbidden)
@@ -222,9 +209,7 @@ func TestSeveralAreAssignedInFewClicks(t *testing.T) {
 			t.Errorf("%d clicks", b.Clicks)
 		}
 		for _, id := range ids {
-			if got := rolesOf(s, id); got != "Ann Field worker, Crew worker" {
-				t.Error(got)
-			}
+			servicetest.Expect(t, "the people", rolesOf(s, id), "Ann Field worker, Crew worker")
 		}
 	})
 }
