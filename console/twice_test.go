@@ -220,7 +220,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	names, visitors := []string{"Ann Field", "Cat Rivers"}, []*consoletest.Visitor{s.SignedIn("ann"), s.SignedIn("cat")}
 	for _, form := range []struct {
 		path, field string
-		// values are those of ann and cat, which the page shows with chosen behind.
+		// values are what ann and cat enter. On the page, chosen follows them.
 		values []string
 		chosen string
 		others []string

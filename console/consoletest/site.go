@@ -202,7 +202,7 @@ func (p Page) Want(status int, want ...string) Page {
 	return p
 }
 
-// WantRedirect fails the test unless the page leads there, after a form or to a sign-in.
+// WantRedirect fails the test unless the response redirects to the URL with the status 303.
 func (p Page) WantRedirect(to string) {
 	p.t.Helper()
 	if got := p.Want(http.StatusSeeOther).Location(); got != to {
