@@ -136,14 +136,31 @@ func (i *integrator) createMany(n int) []string {
 	return ids
 }
 
-// get reads a path and fails the test unless the status is 200.
-func (i *integrator) get(path string) apiResponse {
+// want makes a call and fails the test unless it gets the status.
+func (i *integrator) want(status int, method, path string, body any) apiResponse {
 	i.t.Helper()
-	response, err := i.call(http.MethodGet, path, "", nil)
-	if err != nil || response.status != http.StatusOK {
-		i.t.Fatalf("GET %s: status %d, error %v, body %s", path, response.status, err, response.body)
+	response, err := i.call(method, path, "", body)
+	if err != nil || response.status != status {
+		i.t.Fatalf("%s %s: status %d, want %d, error %v, body %s", method, path, response.status, status, err, response.body)
 	}
 	return response
+}
+
+func (i *integrator) get(path string) apiResponse {
+	i.t.Helper()
+	return i.want(http.StatusOK, http.MethodGet, path, nil)
+}
+
+// createRecord creates a record with a POST to the path and returns its id.
+func (i *integrator) createRecord(path string, body any) string {
+	i.t.Helper()
+	return idOf(i.t, i.want(http.StatusCreated, http.MethodPost, path, body).body)
+}
+
+// createFeedback gives feedback on the node and returns its id.
+func (i *integrator) createFeedback() string {
+	i.t.Helper()
+	return i.createRecord("/issues", object{"inventory_id": i.node, "subject": "It rattles"})
 }
 
 // workOrders returns the ids of the work orders on the first page, newest first.

@@ -1,8 +1,6 @@
 package e2e
 
 import (
-	"fmt"
-
 	"github.com/chromedp/chromedp/kb"
 
 	"millwright/console/consoletest"
@@ -57,9 +55,12 @@ func (j *journey) integrationByKeyboard() {
 // A person finds a work order by a search, assigns it to a colleague, holds and resumes it,
 // answers its questions and completes it with Tab, Enter, the space bar and arrows.
 func (j *journey) workOrderByKeyboard() {
-	word := fmt.Sprint("pulley", j.number)
-	title := "Align the " + word
-	page := j.order(title, "round")
+	const word = "pulley"
+	const title = "Align the " + word
+	page := "/console/work-orders/" + j.integrator().createRecord("/work-orders", object{
+		"inventory_id": j.org.imported.IDs["ahu1"], "title": title,
+		"form_id": j.org.imported.IDs["round"], "assignees": []string{j.org.imported.IDs["manager"]},
+	})
 	j.signInByKeyboard()
 	j.TabTo("Work orders")
 	j.Enter()
