@@ -63,13 +63,4 @@ func TestHistoriesAreShort(t *testing.T) {
 		creations = append(creations, h.events(created))
 	}
 	expect("a creation", slices.Min(creations), 8)
-
-	for _, id := range []string{flow, retries, workflows.WebhookAddressID(h.org.webhookID(1))} {
-		definition := h.metadata(id).GetDefinition()
-		for _, sent := range slices.Concat(definition.GetSignalDefinitions(), definition.GetUpdateDefinitions()) {
-			if sent.GetDescription() == "" {
-				t.Errorf("%s has no description for %s", id, sent.GetName())
-			}
-		}
-	}
 }

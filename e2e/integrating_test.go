@@ -57,14 +57,11 @@ func runSnippet(t *testing.T, env settings, code, program string, args ...string
 // demoForms returns the forms of demo/campus.yaml, which the snippets answer.
 func demoForms(t *testing.T) string {
 	t.Helper()
-	campus, err := os.ReadFile("../demo/campus.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(campus), "kind: equipment, name: \"AHU 01, theatres\", external_id: NUH-A-AHU-01,") {
+	campus := readText(t, "../demo/campus.yaml")
+	if !strings.Contains(campus, "kind: equipment, name: \"AHU 01, theatres\", external_id: NUH-A-AHU-01,") {
 		t.Error("the demo has no equipment NUH-A-AHU-01")
 	}
-	_, forms, _ := strings.Cut(string(campus), "\nforms:\n")
+	_, forms, _ := strings.Cut(campus, "\nforms:\n")
 	forms, _, found := strings.Cut(forms, "\n# ==")
 	if !found {
 		t.Fatal("the demo has no forms")
@@ -76,11 +73,7 @@ func demoForms(t *testing.T) string {
 // the calls of the README's tour.
 func TestSnippetsOfIntegrating(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../docs/integrating.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	page := string(text)
+	page := readText(t, "../docs/integrating.md")
 	h := newHarness(t, nil)
 	h.importFile(strings.NewReplacer("name: AHU 1}", "name: AHU 1, external_id: NUH-A-AHU-01}", // the demo's code
 		"\nforms:\n", "\nforms:\n"+demoForms(t)).Replace(h.org.yaml()))
@@ -105,11 +98,7 @@ func TestSnippetsOfIntegrating(t *testing.T) {
 	}
 
 	t.Run("tour", func(t *testing.T) { // before sync takes away what it needs
-		readme, err := os.ReadFile("../README.md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, tour, _ := strings.Cut(string(readme), "\n```\nTOKEN=")
+		_, tour, _ := strings.Cut(readText(t, "../README.md"), "\n```\nTOKEN=")
 		tour, _, found := strings.Cut("TOKEN="+tour, "\n```\n")
 		if out := runSnippet(t, env, tour+"\n"+tour, "bash", "-euo", "pipefail"); !found || strings.Count(out, `"title":"Replace the supply filter"`) != 2 {
 			t.Errorf("the tour prints %s", out)

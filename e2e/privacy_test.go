@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -28,7 +27,6 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	run.writes()
 	run.failures()
 	run.commands()
-	run.brokenSettings()
 
 	places := run.temporalData()
 	for _, workflow := range []string{
@@ -40,7 +38,7 @@ func TestNothingPersonalInLogsHistoriesAndMetrics(t *testing.T) {
 	}
 	maps.Copy(places, run.printed)
 	places["the log of the API server"], places["the log of the worker"] = run.api.log.String(), run.worker.log.String()
-	places["the metrics of the API server"], places["the metrics of the worker"] = run.metrics(run.settings["METRICS_ADDR"]), run.metrics(run.workerMetrics)
+	places["the metrics of the API server"], places["the metrics of the worker"] = metricsAt(t, run.settings["METRICS_ADDR"]), metricsAt(t, run.workerMetrics)
 	for _, place := range []string{"the log of the API server", "the log of the worker", "the metrics of the API server", "the metrics of the worker"} {
 		if len(places[place]) < 500 {
 			t.Errorf("%s is %q: there is nothing to search", place, places[place])
@@ -61,7 +59,6 @@ const (
 	privateExternalID  = "SAP-Ottoline-77"
 	mailPassword       = "hunter2-of-the-mail"
 	importedPassword   = "hunter2-of-the-import"
-	settingsPassword   = "hunter2-of-the-settings"
 )
 
 // privateRun is an installation in which everything happens that could leak private
@@ -118,8 +115,7 @@ func (run *privateRun) secrets() map[string]string {
 		"a comment": "Zwickenpflug", "a subject": "Featherstonehaugh", "an external_id": privateExternalID,
 		"the client secret": run.org.clientSecret, "the access token": run.token(), "a key of the settings": run.harness.key,
 		"the database's password": password, "the mail server's password": mailPassword, "a person's password": importedPassword,
-		"a password in broken settings": settingsPassword,
-		"a signing secret":              run.taking.secret, "another signing secret": run.failing.secret,
+		"a signing secret": run.taking.secret, "another signing secret": run.failing.secret,
 		"the path of a webhook address": run.taking.path, "the path of another": run.failing.path,
 	}
 	for _, person := range []struct{ name, email string }{
@@ -137,10 +133,14 @@ func (run *privateRun) secrets() map[string]string {
 // writes makes a day's calls, some of them rejected.
 func (run *privateRun) writes() {
 	run.t.Helper()
-	run.order = run.createRecord("/work-orders", "the key of "+privateTitle, run.body)
-	run.issue = run.createRecord("/issues", "", map[string]any{"inventory_id": run.node, "subject": privateSubject, "description": privateDescription})
+	created, err := run.call(http.MethodPost, "/work-orders", "the key of "+privateTitle, run.body)
+	if err != nil || created.status != http.StatusCreated {
+		run.t.Fatalf("POST /work-orders: status %d, error %v, body %s", created.status, err, created.body)
+	}
+	run.order = idOf(run.t, created.body)
+	run.issue = run.createRecord("/issues", map[string]any{"inventory_id": run.node, "subject": privateSubject, "description": privateDescription})
 	run.rejectedCalls(run.integrator, map[string]string{"inventory_id": run.node, "title": privateTitle})
-	run.mustCall(http.MethodPatch, "/work-orders/"+run.order, map[string]any{"description": privateDescription + " " + privateComment})
+	run.want(http.StatusOK, http.MethodPatch, "/work-orders/"+run.order, map[string]any{"description": privateDescription + " " + privateComment})
 	if d := awaitDelivery(run.t, run.taking, run.order); !strings.Contains(string(d.body), workerEmail) {
 		run.t.Fatalf("the delivery lacks the personal data that the test searches for: %s", d.body)
 	}
@@ -149,7 +149,7 @@ func (run *privateRun) writes() {
 	run.awaitFound(`DeliveryStatus = "failed"`, workflows.DeliveryID(run.failed))
 	run.complete(run.order)
 	run.run("work-orders", "review", run.order, "--send-back", "--comment", privateComment, "--as", advisorEmail)
-	run.mustCall(http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
+	run.want(http.StatusOK, http.MethodPost, "/work-orders/"+run.order+"/cancel", map[string]any{"reason": privateReason})
 	run.run("issues", "resolve", run.issue, "--as", managerEmail)
 	eventually(run.t, mailLimit, "the mail contains the reason and the subject", func() bool {
 		var all strings.Builder
@@ -162,23 +162,6 @@ func (run *privateRun) writes() {
 	run.awaitWorkflow(workflows.FeedbackID(run.issue), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
 }
 
-// createRecord creates a record and returns its id.
-func (run *privateRun) createRecord(path, key string, body any) string {
-	run.t.Helper()
-	response, err := run.call(http.MethodPost, path, key, body)
-	if err != nil || response.status != http.StatusCreated {
-		run.t.Fatalf("POST %s: status %d, error %v, body %s", path, response.status, err, response.body)
-	}
-	return idOf(run.t, response.body)
-}
-
-func (run *privateRun) mustCall(method, path string, body any) {
-	run.t.Helper()
-	if response, err := run.call(method, path, "", body); err != nil || response.status != http.StatusOK {
-		run.t.Fatalf("%s %s: status %d, error %v, body %s", method, path, response.status, err, response.body)
-	}
-}
-
 // failures breaks what the service depends on: the mail server, the database of api
 // and worker, and a receiver.
 func (run *privateRun) failures() {
@@ -187,7 +170,7 @@ func (run *privateRun) failures() {
 	run.mail.Once(mailtest.Recipient, mailtest.Reply(451, "4.2.1 <"+workerEmail+"> "+workerName+" is busy"))
 	run.mail.Once(mailtest.Data, mailtest.Reply(554, "5.7.1 "+privateTitle+" is spam"))
 	before := run.mail.Seen(mailtest.Recipient)
-	run.createRecord("/work-orders", "", run.body)
+	run.createRecord("/work-orders", run.body)
 	eventually(run.t, mailLimit, "the mail server rejected a recipient", func() bool { return run.mail.Seen(mailtest.Recipient) >= before+3 })
 
 	// Postgres may quote values of a statement in its errors.
@@ -212,7 +195,7 @@ func (run *privateRun) failures() {
 	}
 	// A workflow's history keeps the errors of its activities.
 	run.sql(`CREATE TRIGGER stumble BEFORE INSERT ON attempts FOR EACH ROW WHEN (NEW.response_body IS NOT NULL) EXECUTE FUNCTION stumble()`)
-	run.createRecord("/work-orders", "", run.body)
+	run.createRecord("/work-orders", run.body)
 	eventually(run.t, deliveryLimit, "the worker cannot record an attempt", func() bool { return run.worker.log.has("SQLSTATE 22P02") })
 	run.sql(`DROP TRIGGER stumble ON attempts`)
 
@@ -286,49 +269,6 @@ func (run *privateRun) file(text string) string {
 		run.t.Fatal(err)
 	}
 	return path
-}
-
-// brokenSettings starts the program with wrong settings. Errors must name the setting
-// but not its value.
-func (run *privateRun) brokenSettings() {
-	run.t.Helper()
-	for _, broken := range []struct{ command, name, value string }{
-		{"migrate", "DATABASE_URL", "postgres://u:" + settingsPassword + "@h:port/db"},
-		{"migrate", "DATABASE_URL", "postgres://u:" + settingsPassword + "%zz@h/db"},
-		{"migrate", "DATABASE_URL", "host=h password='" + settingsPassword},
-		{"migrate", "DATABASE_URL", "postgres://u:" + settingsPassword + "@127.0.0.1:1/db"},
-		{"api", "DATABASE_URL", settingsPassword},
-		{"worker", "SMTP_URL", "smtp://u:" + settingsPassword + "@h:port"},
-		{"worker", "SMTP_URL", "smtp://u:" + settingsPassword + "%zz@h"},
-		{"worker", "SMTP_URL", settingsPassword},
-		{"api", "TOKEN_SIGNING_KEYS", "t1:" + settingsPassword},
-		{"api", "TOKEN_SIGNING_KEYS", settingsPassword},
-		{"worker", "SECRET_SEALING_KEYS", "s1:" + settingsPassword},
-	} {
-		all := maps.Clone(run.settings)
-		all[broken.name] = broken.value
-		delete(all, "METRICS_ADDR")
-		p := start(run.t, "millwright "+broken.command, all.environ(), millwright, broken.command)
-		if status := p.wait(startLimit); status != 1 {
-			run.t.Errorf("millwright %s with %s=%s ended with status %d", broken.command, broken.name, broken.value, status)
-		}
-		run.printed["the errors about a wrong "+broken.name] += p.log.String() + p.out.String()
-	}
-}
-
-// metrics returns the metrics served at the address.
-func (run *privateRun) metrics(address string) string {
-	run.t.Helper()
-	response, err := http.Get("http://" + address + "/metrics")
-	if err != nil {
-		run.t.Fatal(err)
-	}
-	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
-		run.t.Fatalf("metrics: status %d, %v", response.StatusCode, err)
-	}
-	return string(text)
 }
 
 // rejectedCalls makes calls that are rejected: invalid input is easily logged.

@@ -94,6 +94,13 @@ func (c *spanCollector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// sent returns everything that was sent.
+func (c *spanCollector) sent() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.text.String()
+}
+
 // of returns the spans of a trace so far.
 func (c *spanCollector) of(trace string) []span {
 	c.mu.Lock()
@@ -165,7 +172,7 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 		return status
 	})
 	spans := newSpanCollector(t)
-	h := newHarness(t, spans.settings(settings{"WEBHOOK_RETRY_SCHEDULE": "100ms", "LOG_LEVEL": "DEBUG"}), taking, failing)
+	h := newHarness(t, spans.settings(settings{"WEBHOOK_RETRY_SCHEDULE": "100ms"}), taking, failing)
 	api := h.startAPI(nil)
 	i := h.integrator()
 
@@ -181,17 +188,6 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 	if call.parent() != client || call.service != "millwright-api" || call.attribute("http.route") != "/v1/work-orders" {
 		t.Errorf("the call's span is %v of %s", call, call.service)
 	}
-	transaction := spans.await(trace, "transaction", 1)[0]
-	if transaction.parent() != call.id() {
-		t.Error("the transaction is not a part of the call")
-	}
-	spans.await(trace, "postgresql", 2)
-	if !slices.ContainsFunc(spans.of(trace), func(s span) bool {
-		return s.GetName() == "postgresql" && strings.Contains(s.attribute("db.query.text"), "INSERT INTO")
-	}) {
-		t.Error("no span shows the INSERT")
-	}
-
 	// The deliveries: three attempts, linked to the spans that caused them.
 	attempts := spans.await(trace, "deliver work_order.created", 3)
 	seen := map[string]int{}
@@ -224,27 +220,13 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 	if n := h.count(`SELECT count(*) FROM events WHERE trace_parent IS NOT NULL`); n != 1 {
 		t.Errorf("%d events have a span, want only the traced call's", n)
 	}
-	// Calls without a traceparent start their own traces, here all of them.
-	eventually(t, deliveryLimit, "a token's call has a trace", func() bool {
-		spans.mu.Lock()
-		defer spans.mu.Unlock()
-		return slices.ContainsFunc(spans.spans, func(s span) bool { return s.GetName() == "POST /v1/oauth/token" && s.parent() == "" })
-	})
 	if n := len(spans.of(untraced)); n != 0 {
 		t.Errorf("%d spans of untraced calls were sent", n)
 	}
 
-	// Log lines have the trace's id.
-	for what, log := range map[string]string{"api": api.log.String(), "worker": worker.log.String()} {
-		if !strings.Contains(log, `"trace_id":"`+trace+`"`) {
+	for what, p := range map[string]*process{"api": api, "worker": worker} {
+		if !p.log.has(`"trace_id":"` + trace + `"`) {
 			t.Errorf("no line of the %s has the trace's id", what)
-		}
-	}
-	for _, part := range []string{`"delivery_id":"` + second + `"`, `"event_id":"evt_`, `"outcome":"5xx"`} {
-		if !slices.ContainsFunc(strings.Split(worker.log.String(), "\n"), func(line string) bool {
-			return strings.Contains(line, `"delivery attempt"`) && strings.Contains(line, part) && strings.Contains(line, trace)
-		}) {
-			t.Errorf("no line about the attempts has %s and the trace's id", part)
 		}
 	}
 	for _, d := range slices.Concat(taking.got(), failing.got()) {
@@ -252,11 +234,14 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 			t.Error("a receiver got the trace's id")
 		}
 	}
-	spans.checkPrivate(map[string]string{
+	places := map[string]string{"the spans": spans.sent()}
+	for _, leak := range leaks(places, map[string]string{
 		"a name": managerName, "a part of it": "Quarrington", "an e-mail address": managerEmail, "the access token": i.token(),
 		"a secret": h.org.clientSecret, "a signing secret": taking.secret, "a webhook's path": taking.path, "another": failing.path,
 		"a reason": "Not needed",
-	})
+	}) {
+		t.Error(leak)
+	}
 }
 
 // within reports whether the span descends from the other.
@@ -276,17 +261,4 @@ func (c *spanCollector) within(s, ancestor span) bool {
 		s = parent
 	}
 	return false
-}
-
-// checkPrivate checks that no span contains a secret.
-func (c *spanCollector) checkPrivate(secrets map[string]string) {
-	c.t.Helper()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	sent := strings.ToLower(c.text.String())
-	for what, secret := range secrets {
-		if at := strings.Index(sent, strings.ToLower(secret)); at >= 0 {
-			c.t.Errorf("%s is in a span: …%q", what, sent[max(0, at-80):at])
-		}
-	}
 }

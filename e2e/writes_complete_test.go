@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 )
@@ -47,13 +46,13 @@ func (w *writes) record(name string) {
 // those that list and show.
 func (w *writes) allWrites() (names []string) {
 	w.t.Helper()
-	for _, found := range consoleRoute.FindAllStringSubmatch(w.read("../console/routes_test.go"), -1) {
+	for _, found := range consoleRoute.FindAllStringSubmatch(readText(w.t, "../console/routes_test.go"), -1) {
 		names = append(names, "POST "+idInPath.ReplaceAllString(found[1], "/:id"))
 	}
 	var document struct {
 		Paths map[string]map[string]json.RawMessage `json:"paths"`
 	}
-	if err := json.Unmarshal([]byte(w.read("../api/openapi.json")), &document); err != nil {
+	if err := json.Unmarshal([]byte(readText(w.t, "../api/openapi.json")), &document); err != nil {
 		w.t.Fatal(err)
 	}
 	for path, operations := range document.Paths {
@@ -63,21 +62,12 @@ func (w *writes) allWrites() (names []string) {
 			}
 		}
 	}
-	for _, found := range documentCommand.FindAllStringSubmatch(w.read("../docs/commands.md"), -1) {
+	for _, found := range documentCommand.FindAllStringSubmatch(readText(w.t, "../docs/commands.md"), -1) {
 		if !strings.HasSuffix(found[1], " list") && !strings.HasSuffix(found[1], " show") {
 			names = append(names, found[1])
 		}
 	}
 	return names
-}
-
-func (w *writes) read(file string) string {
-	w.t.Helper()
-	content, err := os.ReadFile(file)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return string(content)
 }
 
 // wantAllMade fails the test if a write was neither made nor left out for a reason, or if one that

@@ -430,11 +430,7 @@ func TestEveryWriteInEveryWay(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	documented, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows, want := strings.Split(table.String(), "\n"), strings.Split(string(documented), "\n")
+	rows, want := strings.Split(table.String(), "\n"), strings.Split(readText(t, page), "\n")
 	for i := range max(len(rows), len(want)) {
 		if i >= len(rows) || i >= len(want) || rows[i] != want[i] {
 			t.Errorf("%s differs from what happens from line %d on:\n%s", page, i+1, strings.Join(rows[min(i, len(rows)):min(i+3, len(rows))], "\n"))
