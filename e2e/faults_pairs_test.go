@@ -1,12 +1,9 @@
 package e2e
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,49 +15,6 @@ func (h *harness) secondAPI() (address string, p *process) {
 	h.t.Helper()
 	address, _ = freePort(h.t)
 	return address, h.startAPI(settings{"MILLWRIGHT_ADDR": address})
-}
-
-func TestFaultOneKeyAtTwoAPIs(t *testing.T) {
-	t.Parallel()
-	const keys, each = 20, 4
-	r := newReceiver(t)
-	h := newHarness(t, nil, r)
-	h.startWorker()
-	h.startAPI(nil)
-	other, _ := h.secondAPI()
-	c := h.stormClients(1, 6, []string{h.settings["MILLWRIGHT_ADDR"]}, nil)[0]
-	c.token()
-	servers := []*integrator{c.integrator, c.atAPI(other)}
-	var writes []*write
-	for range keys {
-		w := c.creation()
-		responses := make([]apiResponse, each)
-		var calls sync.WaitGroup
-		for n := range responses {
-			calls.Go(func() {
-				var err error
-				if responses[n], err = servers[n%2].call(w.method, w.path, w.marker, w.body); err != nil {
-					t.Errorf("create: %v", err)
-				}
-			})
-		}
-		calls.Wait()
-		first := 0
-		for _, response := range responses {
-			if response.header.Get("Idempotency-Replayed") != "true" {
-				first++
-			}
-			if response.status != http.StatusCreated || !bytes.Equal(response.body, responses[0].body) {
-				t.Errorf("one key got %d %s and %d %s", responses[0].status, responses[0].body, response.status, response.body)
-			}
-		}
-		if first != 1 {
-			t.Errorf("%d of %d calls with one key were not replays, want 1", first, each)
-		}
-		w.status = responses[0].status
-		writes = append(writes, w)
-	}
-	newAudit(h, c.integrator, []*receiver{r}).run(writes)
 }
 
 // dispatches describes the activities of the first address's workflow in Temporal, for a test that failed.

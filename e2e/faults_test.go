@@ -8,14 +8,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/workflows"
 )
@@ -65,17 +62,6 @@ func TestFaultAPIKilledBetweenCommitAndWake(t *testing.T) {
 	if n := len(r.got()); n != 1 {
 		t.Errorf("%d deliveries, want one", n)
 	}
-}
-
-func TestFaultNoWorkerYet(t *testing.T) {
-	t.Parallel()
-	r := newReceiver(t)
-	// The sweep is far away: only the wake can start the workflow.
-	h := newHarness(t, settings{"SWEEP_INTERVAL": "1h"}, r)
-	h.startAPI(nil)
-	id := h.integrator().create("Replace filter")
-	h.startWorker()
-	awaitDelivery(t, r, id)
 }
 
 var temporalOutage = flag.Duration("faults.temporal", 10*time.Second, "how long Temporal is down")
@@ -205,8 +191,7 @@ func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	g.open(10 * all)
 	writing.Wait()
 	eventually(t, recoveryLimit, "all arrive", func() bool { return len(r.got())-r.duplicates() == all })
-	h.awaitAllDelivered()
-	r.checkOrder(h.deliveryOrder(), changes)
+	newAudit(h, i, []*receiver{r}).run(nil)
 	t.Logf("%d deliveries, %d kills of the worker: none missing, each record's in order, %d duplicates (%.1f per kill)",
 		all, kills, r.duplicates(), float64(r.duplicates())/float64(kills))
 }
@@ -230,43 +215,6 @@ func (i *integrator) renameAll(ids []string, title string) {
 	}
 	close(next)
 	writers.Wait()
-}
-
-// deliveryOrder returns each record's events in the order of its changes.
-func (h *harness) deliveryOrder() map[string][]string {
-	h.t.Helper()
-	rows, err := h.db.Query(h.t.Context(), `SELECT record_id, event_id FROM all_deliveries ORDER BY id`)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	order := map[string][]string{}
-	var record, event string
-	if _, err := pgx.ForEachRow(rows, []any{&record, &event}, func() error {
-		order[record] = append(order[record], event)
-		return nil
-	}); err != nil {
-		h.t.Fatal(err)
-	}
-	return order
-}
-
-// checkOrder checks that each record's events first came in the order of its changes,
-// and that it has the given number of them.
-func (r *receiver) checkOrder(want map[string][]string, changes int) {
-	r.t.Helper()
-	seen := map[string]bool{}
-	got := map[string][]string{}
-	for _, d := range r.got() {
-		if !seen[d.event.ID] {
-			seen[d.event.ID] = true
-			got[d.recordID] = append(got[d.recordID], d.event.ID)
-		}
-	}
-	for record, events := range want {
-		if len(events) != changes || !slices.Equal(got[record], events) {
-			r.t.Errorf("%s: events came as %v, changes were %v", record, got[record], events)
-		}
-	}
 }
 
 // gate lets a number of deliveries through and blocks the others until it is opened

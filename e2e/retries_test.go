@@ -1,10 +1,7 @@
 package e2e
 
 import (
-	"context"
-	"net/http"
-	"sync"
-	"sync/atomic"
+	"fmt"
 	"testing"
 
 	"go.temporal.io/api/common/v1"
@@ -132,42 +129,22 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 	}
 	h.awaitAttempts(paused.id, "delivered", 503, 204)
 	h.awaitWorkflow(paused.execution.GetWorkflowId(), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-}
 
-// The worker dies after failed attempts are recorded, before all of their workflows are started, and during retries:
-// every delivery is retried nevertheless.
-func TestFaultWorkerKilledWhileDeliveriesFail(t *testing.T) {
-	t.Parallel()
-	const orders = 60
-	r := newReceiver(t)
-	r.respondWith(always(http.StatusServiceUnavailable))
-	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,1s,1h", "SWEEP_INTERVAL": "1s"}, r)
-	worker := h.startWorker()
-	h.startAPI(nil)
-	i := h.integrator()
-	var ids []string
-	var creating sync.WaitGroup
-	creating.Go(func() { ids = i.createMany(orders) })
-	eventually(t, deliveryLimit, "a failed attempt is recorded", func() bool { return h.count(`SELECT count(*) FROM open_deliveries WHERE status = 'retrying'`) > 0 })
-	worker.kill()
-	creating.Wait()
-
-	var retries atomic.Int32
-	r.respondWith(func(ctx context.Context, d delivery) int {
-		if h.count(`SELECT count(*) FROM all_attempts a JOIN all_deliveries d ON d.id = a.delivery_id WHERE d.event_id = $1`, d.event.ID) == 0 {
-			return http.StatusServiceUnavailable
+	// Signals count also if they arrive together with an attempt's result.
+	r.respondWith(always(503))
+	for n := range 5 {
+		d, made := failing(fmt.Sprintf("Gets signals %d", n)), []int{503}
+		signal := func(name, status string) {
+			t.Helper()
+			if err := h.temporal.SignalWorkflow(t.Context(), d.execution.GetWorkflowId(), "", name, nil); err != nil {
+				t.Fatal(err)
+			}
+			h.awaitAttemptsMade(d.id, status, made...)
 		}
-		retries.Add(1)
-		return hang(ctx, d)
-	})
-	worker = h.startWorker()
-	eventually(t, deliveryLimit, "retries are in flight", func() bool { return retries.Load() > 0 })
-	worker.kill()
-	r.respondWith(accept)
-	h.startWorker()
-	eventually(t, 2*recoveryLimit, "all arrive", func() bool { return r.missing(ids) == 0 })
-	h.awaitAllDelivered()
-	if n := h.count(`SELECT count(*) FROM all_deliveries WHERE attempts > 3`); n != 0 {
-		t.Errorf("%d deliveries have more attempts than two that failed and one that succeeded", n)
+		for range 3 {
+			made = append(made, 503)
+			signal("redeliver", "retrying")
+			signal("stop", "failed")
+		}
 	}
 }
