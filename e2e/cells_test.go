@@ -15,11 +15,10 @@ import (
 	"go.temporal.io/api/enums/v1"
 )
 
-// cell is an installation with its own Postgres cluster and Temporal namespace.
+// cell is an installation with its own database and Temporal namespace.
 type cell struct {
 	*harness
 	name        string
-	postgres    *postgres
 	receiver    *receiver
 	api, worker *process
 	integrator  *integrator
@@ -32,9 +31,8 @@ func newCells(t *testing.T) (one, two *cell) {
 	server := httptest.NewServer(front)
 	t.Cleanup(server.Close)
 	newCell := func(name string) *cell {
-		c := &cell{name: name, postgres: newPostgres(t), receiver: newReceiver(t)}
+		c := &cell{name: name, receiver: newReceiver(t)}
 		c.harness = newHarness(t, settings{
-			"DATABASE_URL":          c.postgres.url,
 			"CELL":                  name,
 			"MILLWRIGHT_PUBLIC_URL": server.URL,
 			"TRUSTED_PROXIES":       "127.0.0.0/8",
@@ -62,7 +60,14 @@ func TestCellsBehindOneAddress(t *testing.T) {
 	two.wantTokens(t, "cli_three_01jd8q4v6cf5e8hbbfwj0zq3tk", two.org.clientSecret, http.StatusUnauthorized)
 	one.ownsItsTokens(t, two)
 	two.diesNextTo(t, one)
-	serviceCompanyInCells(t, one, two)
+
+	// A service company that exists in one cell cannot work for a customer in another.
+	two.importFile(companyFile)
+	file := filepath.Join(t.TempDir(), "customer.yaml")
+	if err := os.WriteFile(file, []byte(customerFile), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	one.wantError(`service company "polar": there is no other organization with this key`, "import", file)
 }
 
 // ownsWhatItCreates checks that a call through the common address ends in the cell's
@@ -156,35 +161,28 @@ func statusOf(t *testing.T, request *http.Request) int {
 	return response.StatusCode
 }
 
-// diesNextTo kills everything of the cell. The other one works as before; calls of
+// diesNextTo kills the processes of the cell. The other one works as before; calls of
 // this one get 503, and it continues where it was once it runs again.
 func (c *cell) diesNextTo(t *testing.T, other *cell) {
 	t.Helper()
 	c.worker.kill()
 	pending := c.integrator.create("Accepted before the cell dies")
 	c.api.kill()
-	c.postgres.crash()
-
 	id := other.integrator.create("Replace filter next to a dead cell")
 	awaitDelivery(t, other.receiver, id)
-	other.awaitWorkflow("work-order/"+id, enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
 	response, err := c.integrator.call(http.MethodGet, "/me", "", nil)
 	if err != nil || response.status != http.StatusServiceUnavailable || response.header.Get("Retry-After") == "" {
 		t.Errorf("a call of the dead cell: status %d, %v", response.status, err)
 	}
 	c.wantTokens(t, c.org.clientID, c.org.clientSecret, http.StatusServiceUnavailable)
 
-	c.postgres.start()
 	c.worker, c.api = c.startWorker(), c.startAPI(nil)
 	awaitDelivery(t, c.receiver, pending)
-	awaitDelivery(t, c.receiver, c.integrator.create("Created after the cell died"))
 }
 
 // companyFile is an organization that is a service company.
 const companyFile = `
 organization: {key: polar, name: Polar Lifts, plan: {name: basic, api: true, manual_work_orders: false, calls_per_minute: 1000, integrations: 2}}
-organization_permission_definitions: [{key: incoming, name: Incoming, grants: [incoming_work_orders]}]
-integrations: [{key: dispatch, name: Dispatch, scopes: [work_orders:read], organization_definition: incoming}]
 `
 
 // customerFile makes it a service company of the harness's organization.
@@ -194,37 +192,3 @@ permission_definitions: [{key: working, name: Works, applies_below: true, grants
 service_companies: [{key: polar}]
 assignments: [{node: hq, identity: polar, definition: working}]
 `
-
-// serviceCompanyInCells shows what cells cost service companies: one that exists in
-// one cell cannot work for a customer in another. It needs an organization and a
-// client in each cell, and each client sees the customers of its cell only.
-func serviceCompanyInCells(t *testing.T, one, two *cell) {
-	t.Helper()
-	home := two.importFile(companyFile)
-	file := filepath.Join(t.TempDir(), "customer.yaml")
-	if err := os.WriteFile(file, []byte(customerFile), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	p := one.start("import", nil, file)
-	if status := p.wait(startLimit); status != 1 || !p.log.has(`service company "polar": there is no other organization with this key`) {
-		t.Errorf("the import of a customer of another cell's organization: status %d, %s", status, p.log.String())
-	}
-
-	there := one.importFile(companyFile)
-	one.importFile(customerFile)
-	id := one.integrator.create("Repair the lift")
-	response, err := one.integrator.call(http.MethodPost, "/work-orders/"+id+"/assignees", "",
-		map[string][]string{"assignees": {there.IDs["polar"]}, "consultants": {}})
-	if err != nil || response.status != http.StatusOK {
-		t.Fatalf("assign the service company: status %d, %v, %s", response.status, err, response.body)
-	}
-	for name, c := range map[string]struct {
-		imported imported
-		listed   []string
-	}{"in the customer's cell": {there, []string{id}}, "at home": {home, []string{}}} {
-		client := c.imported.Integrations["dispatch"]
-		if listed := one.integratorAs(client.ClientID, client.ClientSecret).workOrders(); !slices.Equal(listed, c.listed) {
-			t.Errorf("the service company's client %s lists %v, want %v", name, listed, c.listed)
-		}
-	}
-}

@@ -2,63 +2,15 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"sync"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
-
-// syncState is what a client knows: the title of each work order it has seen, and the
-// token with which it continues.
-type syncState struct {
-	token  string
-	titles map[string]string
-}
-
-// next reads the next page of changes. It returns the status, and whether more follow.
-func (s *syncState) next(i *integrator, limit int) (status int, more bool) {
-	response, err := i.call(http.MethodGet, fmt.Sprintf("/work-orders?limit=%d&changed_since=%s", limit, url.QueryEscape(s.token)), "", nil)
-	if err != nil {
-		i.t.Errorf("read the changes: %v", err)
-		return 0, false
-	}
-	var page struct {
-		Data []struct {
-			ID    string `json:"id"`
-			Title string `json:"title"`
-		} `json:"data"`
-		SyncToken string `json:"sync_token"`
-		HasMore   bool   `json:"has_more"`
-	}
-	if err := json.Unmarshal(response.body, &page); err != nil {
-		i.t.Errorf("a page of changes: %v", err)
-	}
-	if response.status != http.StatusOK {
-		return response.status, false
-	}
-	for _, record := range page.Data {
-		s.titles[record.ID] = record.Title
-	}
-	s.token = page.SyncToken
-	return response.status, page.HasMore
-}
-
-// follow reads all changes and returns the last status.
-func (s *syncState) follow(i *integrator) int {
-	for {
-		if status, more := s.next(i, 200); !more {
-			return status
-		}
-	}
-}
-
-func (s *syncState) clone() *syncState { return &syncState{s.token, maps.Clone(s.titles)} }
 
 // acknowledgedWrite is a write that got its response before the primary's WAL reached
 // the position.
@@ -118,7 +70,7 @@ func (g *promotion) storm(name string, writes int) {
 	}
 	for limit := 3; limit < 5; limit++ {
 		readers.Go(func() {
-			state := &syncState{"2020-01-01T00:00:00Z", map[string]string{}}
+			state := newSyncState("title")
 			for {
 				last := ctx.Err() != nil // one more round after the last write
 				for more := true; more; {
@@ -261,8 +213,8 @@ func TestAFailoverToALaggingStandbySkipsNoChange(t *testing.T) {
 			gone++
 		case status != http.StatusOK:
 			t.Fatalf("a sync token from before the failover gets status %d", status)
-		case !maps.Equal(state.titles, final):
-			t.Errorf("a client that continues knows %d work orders after the failover, of which there are %d: it missed a change", len(state.titles), len(final))
+		case !maps.Equal(state.records, final):
+			t.Errorf("a client that continues knows %d work orders after the failover, of which there are %d: it missed a change", len(state.records), len(final))
 			continued++
 		default:
 			continued++

@@ -138,22 +138,13 @@ func (a *audit) checkWorkflows() {
 	}
 	slices.Sort(want)
 	eventuallyNone(a.t, idleLimit, "only the workflows of open work orders and of addresses are open", func() string {
-		var err error
-		if running, err = a.workflowsOf(`ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`); err != nil {
-			return err.Error()
-		}
-		slices.Sort(running)
-		if slices.Equal(running, want) {
+		if running = a.openWorkflows(); slices.Equal(running, want) {
 			return ""
 		}
 		return strings.Join(running, " ")
 	})
 	for _, bad := range []string{"Failed", "TimedOut", "Terminated", "Canceled"} {
-		found, err := a.workflowsOf(fmt.Sprintf(`ExecutionStatus = %q`, bad))
-		if err != nil {
-			a.t.Fatal(err)
-		}
-		for _, id := range found {
+		for _, id := range a.workflowsOf(fmt.Sprintf(`ExecutionStatus = %q`, bad)) {
 			a.addFault("workflows", "%s is %s", id, bad)
 		}
 	}
@@ -174,22 +165,32 @@ func (a *audit) checkWorkflows() {
 	}
 }
 
+// openWorkflows returns the sorted ids of the open workflows that are not of a schedule.
+func (h *harness) openWorkflows() []string {
+	h.t.Helper()
+	open := h.workflowsOf(`ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`)
+	slices.Sort(open)
+	return open
+}
+
 // workflowsOf returns the ids of the workflows that the query finds.
-func (h *harness) workflowsOf(query string) ([]string, error) {
-	var ids []string
+func (h *harness) workflowsOf(query string) (ids []string) {
+	h.t.Helper()
 	request := &workflowservice.ListWorkflowExecutionsRequest{Query: query, PageSize: 1000}
 	for {
-		page, err := h.temporal.ListWorkflow(h.t.Context(), request)
-		if err != nil {
-			return nil, err
-		}
+		var page *workflowservice.ListWorkflowExecutionsResponse
+		eventually(h.t, recoveryLimit, "Temporal lists the workflows of "+query, func() bool {
+			var err error
+			page, err = h.temporal.ListWorkflow(h.t.Context(), request)
+			return err == nil
+		})
 		for _, w := range page.GetExecutions() {
 			if w.GetStatus() != enums.WORKFLOW_EXECUTION_STATUS_CONTINUED_AS_NEW {
 				ids = append(ids, w.GetExecution().GetWorkflowId())
 			}
 		}
 		if request.NextPageToken = page.GetNextPageToken(); len(request.NextPageToken) == 0 {
-			return ids, nil
+			return ids
 		}
 	}
 }

@@ -2,9 +2,7 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -51,42 +49,6 @@ func (s *failTwice) respond(_ context.Context, d delivery) int {
 	return http.StatusNoContent
 }
 
-// follower follows the changes of work orders with sync tokens.
-type follower struct {
-	token string
-	// shown is each record's description as it was shown last.
-	shown map[string]string
-}
-
-func (f *follower) follow(i *integrator) {
-	i.t.Helper()
-	cursor := ""
-	for more := true; more; {
-		path := "/work-orders?limit=7&changed_since=" + url.QueryEscape(f.token)
-		if cursor != "" {
-			path += "&cursor=" + url.QueryEscape(cursor)
-		}
-		var page struct {
-			Data []struct {
-				ID          string `json:"id"`
-				Description string `json:"description"`
-			} `json:"data"`
-			SyncToken  string `json:"sync_token"`
-			NextCursor string `json:"next_cursor"`
-			HasMore    bool   `json:"has_more"`
-		}
-		if err := json.Unmarshal(i.get(path).body, &page); err != nil {
-			i.t.Fatal(err)
-		}
-		for _, record := range page.Data {
-			f.shown[record.ID] = record.Description
-		}
-		if cursor, more = page.NextCursor, page.HasMore; !more {
-			f.token = page.SyncToken
-		}
-	}
-}
-
 // work creates and changes work orders, and checks that each write succeeds.
 func (c *stormClient) work(creations int) {
 	c.t.Helper()
@@ -103,22 +65,6 @@ func (c *stormClient) work(creations int) {
 		c.ledger = append(c.ledger, w)
 		c.update(w, o)
 	}
-}
-
-// statusWith returns the status of a call with the token.
-func (h *harness) statusWith(token string) int {
-	h.t.Helper()
-	request, err := http.NewRequestWithContext(h.t.Context(), http.MethodGet, "http://"+h.settings["MILLWRIGHT_ADDR"]+"/v1/me", nil)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := directClient.Do(request)
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	response.Body.Close()
-	return response.StatusCode
 }
 
 func TestFaultClockJumpsAnHour(t *testing.T) {
@@ -144,16 +90,21 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	hosts := []string{h.settings["MILLWRIGHT_ADDR"]}
 	client := h.stormClients(1, 5, hosts, nil)[0]
 	early := client.token()
-	changes := &follower{token: "2026-01-01T00:00:00Z", shown: map[string]string{}}
+	changes := newSyncState("description")
+	follow := func() {
+		t.Helper()
+		if status := changes.follow(client.integrator); status != http.StatusOK {
+			t.Fatalf("following the changes: status %d", status)
+		}
+	}
 
 	client.work(10)
-	changes.follow(client.integrator)
+	follow()
 	forward := time.Now()
 	c.jump(jump)
 	jumped := time.Now()
-	if status := h.statusWith(early); status != http.StatusUnauthorized {
-		t.Errorf("an hour after its issue a token gets status %d, want 401", status)
-	}
+	api := "http://" + h.settings["MILLWRIGHT_ADDR"]
+	wantMe(t, api, early, http.StatusUnauthorized) // an hour after its issue
 	client.integrator = h.failoverIntegrator(hosts, 0)
 	late := client.token()
 	repeated := *client.ledger[0]
@@ -161,16 +112,13 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 		t.Errorf("the retry an hour later: status %d, replayed %t, error %v", repeated.status, repeated.replayed, err)
 	}
 	client.work(10)
-	changes.follow(client.integrator)
+	follow()
 
 	c.jump(0)
-	for name, token := range map[string]string{"issued before the clock went forward": early, "issued while it was ahead": late} {
-		if status := h.statusWith(token); status != http.StatusOK {
-			t.Errorf("with the clock back, a token %s gets status %d", name, status)
-		}
-	}
+	wantMe(t, api, early, http.StatusOK)
+	wantMe(t, api, late, http.StatusOK)
 	client.work(10)
-	changes.follow(client.integrator)
+	follow()
 
 	newAudit(h, client.integrator, receivers).run(client.ledger)
 	if n := prompt.duplicates(); n > 0 {
@@ -194,9 +142,9 @@ func TestFaultClockJumpsAnHour(t *testing.T) {
 	// A page ends before the oldest open transaction of any database of the server, so
 	// the last changes may be on a later page.
 	eventually(t, deliveryLimit, "following the changes shows every work order as it is", func() bool {
-		changes.follow(client.integrator)
+		follow()
 		for record, marker := range last {
-			if changes.shown[record] != marker {
+			if changes.records[record] != marker {
 				return false
 			}
 		}

@@ -119,9 +119,7 @@ func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
 	var links []*link
 	for range 2 {
 		l := newLink(t, h.settings["TEMPORAL_ADDRESS"])
-		w := h.start("worker", settings{"TEMPORAL_ADDRESS": l.address})
-		w.awaitReady(startLimit, func() bool { return w.log.has(`"the worker runs"`) })
-		workers, links = append(workers, w), append(links, l)
+		workers, links = append(workers, h.startWorkerWith(settings{"TEMPORAL_ADDRESS": l.address})), append(links, l)
 	}
 	h.startAPI(nil)
 	i := h.integrator()

@@ -72,25 +72,11 @@ func TestFaultStorm(t *testing.T) {
 	first := h.settings["MILLWRIGHT_ADDR"]
 	second, _ := freePort(t)
 	st := &storm{harness: h, rand: dice}
-	api := func(name, address string) *part {
-		return &part{
-			name:  name,
-			begin: func() *process { return h.start("api", settings{"MILLWRIGHT_ADDR": address}) },
-			ready: func(*process) bool { return readyAt(address) == http.StatusOK },
-		}
-	}
-	worker := func(name string) *part {
-		return &part{
-			name: name, begin: func() *process { return h.start("worker", nil) },
-			ready: func(p *process) bool { return p.log.has(`"the worker runs"`) },
-		}
-	}
-	saysReady := (*process).printedReady
-	st.parts = []*part{
-		api("api 1", first), api("api 2", second), worker("worker 1"), worker("worker 2"),
-		{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: saysReady},
-		{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: saysReady},
-	}
+	st.addAPI("api 1", first, nil)
+	st.addAPI("api 2", second, nil)
+	st.addWorker("worker 1", nil)
+	st.addWorker("worker 2", nil)
+	st.addServers(pg, temporal, temporalPort)
 	for _, language := range languages {
 		c, name := connectors[language].of(h), language+" connector"
 		st.parts = append(st.parts, &part{name: name, begin: func() *process { return c.begin(name, nil) }, ready: func(p *process) bool { return p.out.has("ready") }})
@@ -135,6 +121,28 @@ func TestFaultStorm(t *testing.T) {
 	a.recordFinalReads(recorder)
 	a.checkLinearizable(recorder)
 	st.report(seed, lasted, time.Since(checked), clients, a)
+}
+
+// addAPI adds an API server at the address, which begins in awaitAll.
+func (s *storm) addAPI(name, address string, own settings) {
+	all := settings{"MILLWRIGHT_ADDR": address}
+	maps.Copy(all, own)
+	s.parts = append(s.parts, &part{
+		name: name, begin: func() *process { return s.start("api", all) },
+		ready: func(*process) bool { return readyAt(address) == http.StatusOK },
+	})
+}
+
+func (s *storm) addWorker(name string, own settings) {
+	s.parts = append(s.parts, &part{name: name, begin: func() *process { return s.start("worker", own) }, ready: (*process).saysWorkerRuns})
+}
+
+// addServers adds Postgres and Temporal, which run already.
+func (s *storm) addServers(pg *postgres, temporal *process, temporalPort int) {
+	ready := (*process).printedReady
+	s.parts = append(s.parts,
+		&part{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(s.t, pg.url, "temporal", temporalPort) }, ready: ready},
+		&part{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: ready})
 }
 
 // ledgerOf returns the clients' writes, and adds the responses that they should not have got

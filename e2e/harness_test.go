@@ -204,12 +204,17 @@ func readyAt(address string) int {
 var directClient = &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // startWorker starts the worker and waits until it runs.
-func (h *harness) startWorker() *process {
+func (h *harness) startWorker() *process { h.t.Helper(); return h.startWorkerWith(nil) }
+
+// startWorkerWith starts the worker with the settings in own added.
+func (h *harness) startWorkerWith(own settings) *process {
 	h.t.Helper()
-	p := h.start("worker", nil)
-	p.awaitReady(startLimit, func() bool { return p.log.has(`"the worker runs"`) })
+	p := h.start("worker", own)
+	p.awaitReady(startLimit, p.saysWorkerRuns)
 	return p
 }
+
+func (p *process) saysWorkerRuns() bool { return p.log.has(`"the worker runs"`) }
 
 func (h *harness) start(command string, own settings, args ...string) *process {
 	h.t.Helper()

@@ -8,28 +8,9 @@ import (
 	"testing"
 
 	"go.temporal.io/api/enums/v1"
-	"go.temporal.io/api/workflowservice/v1"
-	"go.temporal.io/sdk/client"
 
 	"millwright/workflows"
 )
-
-// openIn returns the ids of the open workflows that are not of a schedule.
-func openIn(t testing.TB, c client.Client) []string {
-	t.Helper()
-	response, err := c.ListWorkflow(t.Context(), &workflowservice.ListWorkflowExecutionsRequest{
-		Query: `ExecutionStatus = "Running" AND WorkflowType NOT IN ("Sweep", "Housekeeping")`,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var ids []string
-	for _, e := range response.GetExecutions() {
-		ids = append(ids, e.GetExecution().GetWorkflowId())
-	}
-	slices.Sort(ids)
-	return ids
-}
 
 // Temporal lost its data: the same workflows are open again as before, also of addresses
 // that are idle or off and of deliveries that are failed.
@@ -53,11 +34,7 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	if err := h.sendUpdate(workflows.WebhookAddressID(h.org.webhookID(3)), "disable", object{"reason": "maintenance"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	response, err := i.call(http.MethodPost, "/issues", "", object{"inventory_id": i.node, "subject": "It rattles"})
-	if err != nil || response.status != http.StatusCreated {
-		t.Fatalf("POST /issues: status %d, %v", response.status, err)
-	}
-	feedback := idOf(t, response.body)
+	feedback := i.createFeedback()
 	second := i.create("Is retried")
 	retrying := h.deliveryTo(2, second)
 	h.awaitAttemptsMade(retrying, "retrying", 503)
@@ -73,10 +50,10 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 		want = append(want, workflows.DeliveryID(id))
 	}
 	slices.Sort(want)
-	allOpen := func(c client.Client) func() bool {
-		return func() bool { return slices.Equal(openIn(t, c), want) }
+	allOpen := func(in *harness) func() bool {
+		return func() bool { return slices.Equal(in.openWorkflows(), want) }
 	}
-	eventually(t, deliveryLimit, "all are open", allOpen(h.temporal))
+	eventually(t, deliveryLimit, "all are open", allOpen(h))
 	eventually(t, startLimit, "no record is dirty", func() bool { return h.count(`SELECT count(*) FROM dirty_records`) == 0 })
 	worker.terminate()
 	worker.wait(startLimit)
@@ -102,11 +79,11 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	withoutRecords := slices.DeleteFunc(slices.Clone(want), func(id string) bool { return slices.Contains(records, id) })
 	eventually(t, deliveryLimit, "addresses and deliveries are open, and the sweep's schedule exists", func() bool {
 		_, err := lost.temporal.ScheduleClient().GetHandle(t.Context(), "sweep").Describe(t.Context())
-		return err == nil && slices.Equal(openIn(t, lost.temporal), withoutRecords)
+		return err == nil && slices.Equal(lost.openWorkflows(), withoutRecords)
 	})
 	lost.startWorker()
 	want = slices.DeleteFunc(want, func(id string) bool { return id == workflows.DeliveryID(held) }) // it has nothing to do
-	eventually(t, deliveryLimit, "all are open again", allOpen(lost.temporal))
+	eventually(t, deliveryLimit, "all are open again", allOpen(lost))
 	for _, id := range []string{retrying, due} {
 		lost.awaitFound(`WorkflowId = "`+workflows.DeliveryID(id)+`" AND ExecutionStatus = "Running" AND DeliveryStatus = "retrying"`, workflows.DeliveryID(id))
 	}

@@ -71,7 +71,7 @@ func TestAWorkerWhoseNamespaceIsGoneEnds(t *testing.T) {
 		t.Error("a worker that waits does not export when it polled")
 	}
 	h.temporal = newNamespace(t, h.settings["TEMPORAL_ADDRESS"], h.settings["TEMPORAL_NAMESPACE"])
-	restarted.awaitReady(startLimit, func() bool { return restarted.log.has(`"the worker runs"`) })
+	restarted.awaitReady(startLimit, restarted.saysWorkerRuns)
 	restarted.terminate()
 	if status := restarted.wait(startLimit); status != 0 {
 		t.Errorf("the worker that was asked to stop ended with status %d", status)

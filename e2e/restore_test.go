@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -89,25 +88,18 @@ func TestABackupOfPostgresIsEnough(t *testing.T) {
 // syncToken reads all changes and returns the sync token at their end.
 func (h *harness) syncToken(i *integrator) string {
 	h.t.Helper()
-	response := i.get("/work-orders?limit=200&changed_since=2020-01-01T00:00:00Z")
-	var page struct {
-		SyncToken string `json:"sync_token"`
-		HasMore   bool   `json:"has_more"`
+	changes := newSyncState("id")
+	if status := changes.follow(i); status != http.StatusOK || changes.token == "" {
+		h.t.Fatalf("the changes: status %d, token %q", status, changes.token)
 	}
-	if err := json.Unmarshal(response.body, &page); err != nil {
-		h.t.Fatal(err)
-	}
-	if page.SyncToken == "" || page.HasMore {
-		h.t.Fatalf("the changes: status %d %s", response.status, response.body)
-	}
-	return page.SyncToken
+	return changes.token
 }
 
 // restoredElsewhere dumps the database and restores it into another cluster, with an
 // empty Temporal namespace.
 func (h *harness) restoredElsewhere() *harness {
 	h.t.Helper()
-	there := h.anotherCluster()
+	there := newPostgres(h.t).url
 	dump := filepath.Join(h.t.TempDir(), "backup")
 	h.script("backup", h.owner, dump)
 	h.script("restore", there, dump)
@@ -138,33 +130,6 @@ func (h *harness) workflowCount() int64 {
 		h.t.Fatal(err)
 	}
 	return response.GetCount()
-}
-
-// anotherCluster starts a second Postgres cluster and returns the URL of its empty
-// database.
-func (h *harness) anotherCluster() string {
-	h.t.Helper()
-	p := &process{t: h.t, name: "another cluster", ended: make(chan struct{})}
-	// devstack ends, and stops the cluster, when its input is closed.
-	p.cmd = exec.Command(os.Getenv("DEVSTACK"), "exec", "--no-temporal", "--", "sh", "-c", `echo "$DATABASE_URL"; cat`)
-	p.cmd.Stdout, p.cmd.Stderr = &p.out, &p.log
-	input, err := p.cmd.StdinPipe()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	if err := p.cmd.Start(); err != nil {
-		h.t.Fatal(err)
-	}
-	go func() {
-		_ = p.cmd.Wait() // the result does not matter
-		close(p.ended)
-	}()
-	h.t.Cleanup(func() {
-		input.Close()
-		p.wait(startLimit)
-	})
-	p.awaitReady(startLimit, func() bool { return p.out.has("\n") })
-	return strings.TrimSpace(p.out.String())
 }
 
 // script runs one of the scripts of deploy/ for the database to its end.
@@ -204,18 +169,11 @@ func TestScriptsOfBackups(t *testing.T) {
 			t.Fatalf("%s: %v\n%s", name, err, output)
 		}
 	}
-	read := func(file string) string {
-		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
 	want := "[database]\nuser=mill@wright\npassword=p%ss w=rd\ndbname=mill/wright\nhost=::1,db2\nport=5433,5432\nsslmode=verify-full\nsslrootcert=/etc/ca.pem\n"
-	if got := read(seen + ".service"); got != want {
+	if got := readText(t, seen+".service"); got != want {
 		t.Errorf("the service file is %q, want %q", got, want)
 	}
-	if got := read(seen); strings.Contains(got, "p%") || strings.Contains(got, "wright") || strings.Count(got, "service=database") != 5 {
+	if got := readText(t, seen); strings.Contains(got, "p%") || strings.Contains(got, "wright") || strings.Count(got, "service=database") != 5 {
 		t.Errorf("the programs were called as\n%s", got)
 	}
 	if info, err := os.Stat(dump); err != nil || info.Mode().Perm() != 0o600 {

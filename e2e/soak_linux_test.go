@@ -4,14 +4,11 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"flag"
-	"fmt"
 	"math/rand/v2"
+	"net"
 	"net/http"
-	"net/url"
 	"os"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -42,7 +39,7 @@ func TestSoak(t *testing.T) {
 	for _, c := range clients {
 		c.rest = soakRest
 	}
-	reader := &soakReader{integrator: s.failoverIntegrator(s.addresses, 0), seen: map[string]bool{}}
+	reader := &soakReader{integrator: s.failoverIntegrator(s.addresses, 0), changes: newSyncState("id")}
 
 	soaking, over := context.WithCancel(t.Context())
 	grace, hopeless := context.WithTimeout(t.Context(), *soakTime+recoveryLimit)
@@ -72,7 +69,7 @@ func TestSoak(t *testing.T) {
 	a.run(ledger)
 	reader.follow()
 	for _, id := range created {
-		if !reader.seen[id] {
+		if reader.changes.records[id] == "" {
 			a.addFault("not in the list of changes", "%s", id)
 		}
 	}
@@ -111,7 +108,7 @@ func newSoak(t *testing.T) *soak {
 		r := newReceiver(t)
 		r.events, r.lean = events, true
 		s.receivers = append(s.receivers, r)
-		s.ports[portOf(t, r.server.URL)] = "receivers"
+		s.ports[r.server.Listener.Addr().(*net.TCPAddr).Port] = "receivers"
 	}
 	s.receivers[1].respondWith(fails(rand.Uint64(), 12))
 	h := newHarness(t, settings{
@@ -121,36 +118,15 @@ func newSoak(t *testing.T) *soak {
 	second, _ := freePort(t)
 	s.addresses = []string{h.settings["MILLWRIGHT_ADDR"], second}
 	s.storm = &storm{harness: h}
-	add := func(name, command string, own settings, ready func(*process) bool) {
-		if strings.HasSuffix(name, " 1") {
-			s.metrics[name], _ = freePort(t)
-			own["METRICS_ADDR"] = s.metrics[name]
-		}
-		s.parts = append(s.parts, &part{name: name, begin: func() *process { return h.start(command, own) }, ready: ready})
-	}
-	for n, address := range s.addresses {
-		add(fmt.Sprintf("api %d", n+1), "api", settings{"MILLWRIGHT_ADDR": address}, func(*process) bool { return readyAt(address) == http.StatusOK })
-	}
-	for n := range 2 {
-		add(fmt.Sprintf("worker %d", n+1), "worker", settings{}, func(p *process) bool { return p.log.has(`"the worker runs"`) })
-	}
-	s.parts = append(s.parts,
-		&part{name: "Temporal", p: temporal, begin: func() *process { return beginTemporal(t, pg.url, "temporal", temporalPort) }, ready: (*process).printedReady},
-		&part{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: (*process).printedReady})
+	s.metrics["api 1"], _ = freePort(t)
+	s.metrics["worker 1"], _ = freePort(t)
+	s.addAPI("api 1", s.addresses[0], settings{"METRICS_ADDR": s.metrics["api 1"]})
+	s.addAPI("api 2", second, nil)
+	s.addWorker("worker 1", settings{"METRICS_ADDR": s.metrics["worker 1"]})
+	s.addWorker("worker 2", nil)
+	s.addServers(pg, temporal, temporalPort)
 	s.awaitAll()
 	return s
-}
-
-func portOf(t testing.TB, address string) (port int) {
-	t.Helper()
-	u, err := url.Parse(address)
-	if err == nil {
-		_, err = fmt.Sscan(u.Port(), &port)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 func (s *soak) part(name string) *part {
@@ -229,9 +205,7 @@ func (s *soak) fault(now time.Time, n int, down time.Duration) {
 // soakReader reads as integrations do, and follows the changes.
 type soakReader struct {
 	*integrator
-	token string
-	// seen are the work orders of which it got a change.
-	seen map[string]bool
+	changes *syncState
 	// calls are those that got 200, failed the others.
 	calls, failed int
 }
@@ -248,52 +222,38 @@ func (r *soakReader) run(ctx context.Context) {
 		case <-tick.C:
 		}
 		if n%10 == 0 {
-			r.changes()
+			r.next()
 			continue
 		}
-		_ = r.read(paths[n%len(paths)], nil)
+		r.read(paths[n%len(paths)])
 	}
 }
 
-// read reads a path and reports whether that went well.
-func (r *soakReader) read(path string, into any) bool {
+func (r *soakReader) read(path string) {
 	response, err := r.call(http.MethodGet, path, "", nil)
-	if err != nil || response.status != http.StatusOK || into != nil && json.Unmarshal(response.body, into) != nil {
+	if err != nil || response.status != http.StatusOK {
 		r.failed++
-		return false
+		return
 	}
 	r.calls++
-	return true
 }
 
-// changes reads the next page of changes and reports whether there are more.
-func (r *soakReader) changes() (more, ok bool) {
-	var page struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-		HasMore   bool   `json:"has_more"`
-		SyncToken string `json:"sync_token"`
-	}
-	since := r.token
-	if since == "" {
-		since = "2020-01-01T00:00:00Z"
-	}
-	if !r.read("/work-orders?limit=200&changed_since="+url.QueryEscape(since), &page) {
+// next reads the next page of changes and reports whether there are more.
+func (r *soakReader) next() (more, ok bool) {
+	status, more := r.changes.next(r.integrator, 200)
+	if status != http.StatusOK {
+		r.failed++
 		return true, false
 	}
-	for _, record := range page.Data {
-		r.seen[record.ID] = true
-	}
-	r.token = page.SyncToken
-	return page.HasMore, true
+	r.calls++
+	return more, true
 }
 
 // follow reads all changes that are left.
 func (r *soakReader) follow() {
 	r.t.Helper()
 	eventually(r.t, recoveryLimit, "the changes are read to their end", func() bool {
-		more, ok := r.changes()
+		more, ok := r.next()
 		return ok && !more
 	})
 }

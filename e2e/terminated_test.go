@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -25,15 +24,12 @@ func TestChangesAndTheSweepStartTerminatedWorkflows(t *testing.T) {
 	h.startAPI(nil)
 	i := h.integrator()
 	order, closed := i.create("Stays open"), i.create("Is completed")
-	response, err := i.call(http.MethodPost, "/issues", "", object{"inventory_id": i.node, "subject": "It rattles"})
-	if err != nil || response.status != http.StatusCreated {
-		t.Fatalf("POST /issues: status %d, %v", response.status, err)
-	}
+	feedback := i.createFeedback()
 	i.complete(closed)
 	h.awaitWorkflow(workflows.WorkOrderID(closed), enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	want := []string{workflows.WorkOrderID(order), workflows.FeedbackID(idOf(t, response.body)), workflows.WebhookAddressID(h.org.webhookID(1))}
+	want := []string{workflows.WorkOrderID(order), workflows.FeedbackID(feedback), workflows.WebhookAddressID(h.org.webhookID(1))}
 	slices.Sort(want)
-	eventually(t, deliveryLimit, "all are open", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
+	eventually(t, deliveryLimit, "all are open", func() bool { return slices.Equal(h.openWorkflows(), want) })
 	eventually(t, deliveryLimit, "nothing is pending", func() bool {
 		return h.count(`SELECT (SELECT count(*) FROM dirty_records) + (SELECT count(*) FROM open_deliveries)`) == 0
 	})
@@ -49,7 +45,7 @@ func TestChangesAndTheSweepStartTerminatedWorkflows(t *testing.T) {
 	}
 
 	eventually(t, deliveryLimit, "none is listed as open", func() bool {
-		open := openIn(t, h.temporal)
+		open := h.openWorkflows()
 		for _, id := range open { // again if a wake was still on its way
 			_ = h.temporal.TerminateWorkflow(t.Context(), id, "", "by mistake") // the list may be old
 		}
@@ -63,6 +59,6 @@ func TestChangesAndTheSweepStartTerminatedWorkflows(t *testing.T) {
 	if err := sweep.Trigger(t.Context(), client.ScheduleTriggerOptions{Overlap: enums.SCHEDULE_OVERLAP_POLICY_ALLOW_ALL}); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, deliveryLimit, "all are open again", func() bool { return slices.Equal(openIn(t, h.temporal), want) })
+	eventually(t, deliveryLimit, "all are open again", func() bool { return slices.Equal(h.openWorkflows(), want) })
 	h.awaitFound(`WorkflowType = "WorkOrder" AND ExecutionStatus = "Running" AND WorkOrderStatus = "on_hold" AND RecordId = "`+order+`"`, workflows.WorkOrderID(order))
 }

@@ -16,9 +16,7 @@ const deployment = "millwright"
 // startVersion starts a worker of a version of the deployment.
 func (h *harness) startVersion(build string) *process {
 	h.t.Helper()
-	p := h.start("worker", settings{"TEMPORAL_DEPLOYMENT_NAME": deployment, "TEMPORAL_WORKER_BUILD_ID": build})
-	p.awaitReady(startLimit, func() bool { return p.log.has(`"the worker runs"`) })
-	return p
+	return h.startWorkerWith(settings{"TEMPORAL_DEPLOYMENT_NAME": deployment, "TEMPORAL_WORKER_BUILD_ID": build})
 }
 
 // setCurrent makes the version the current one, "" those without a version, once Temporal has seen its workers on all
@@ -99,7 +97,7 @@ func TestWorkersOfTwoVersions(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.awaitAttemptsMade(failing, "delivered", 503, 204)
-	if !slices.Contains(openIn(t, h.temporal), workflows.WorkOrderID(last)) {
+	if !slices.Contains(h.openWorkflows(), workflows.WorkOrderID(last)) {
 		t.Error("the last work order has no workflow")
 	}
 
