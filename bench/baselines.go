@@ -20,8 +20,7 @@ import (
 // baselineServer is this program's argument, and the name of the process, as the baselines' server.
 const baselineServer = "baselines"
 
-// baselines is the same work without the product: a server with its own database,
-// which has the same organization.
+// baselines is the same work without the product: a server with the same organization.
 type baselines struct {
 	*rows
 	tenant *tenant
@@ -150,8 +149,7 @@ func (r *rows) create(title string) baselineWorkOrder {
 var changeTitle = `WITH changed AS (UPDATE work_orders SET title = $2, changed_at = $3 WHERE id = $1 RETURNING id), ` +
 	store.MovePositions("changed") + ` SELECT`
 
-// change writes the rows of a changed title, and returns the work order without
-// reading it.
+// change writes the rows of a changed title, and returns the work order without reading it.
 func (r *rows) change(id, title string) baselineWorkOrder {
 	w := r.workOrder(id, title)
 	var statements pgx.Batch

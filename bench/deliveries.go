@@ -67,8 +67,7 @@ func (in *installation) deliver(addresses int, load time.Duration) measured {
 	})
 }
 
-// benchChanges measures the peak rate of changes and returns it, in changes per
-// second.
+// benchChanges measures the peak rate of changes and returns it, in changes per second.
 func (in *installation) benchChanges(addresses int) float64 {
 	what := fmt.Sprintf("changes, addresses: %d", addresses)
 	// Warms up: opens connections, wakes the address workflows, and leaves the

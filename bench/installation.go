@@ -92,8 +92,7 @@ func (b *bench) install(name string) *installation {
 	return in
 }
 
-// close stops and removes everything except the database, which is removed with its
-// server.
+// close stops and removes everything except the database, which is removed with its server.
 func (in *installation) close() {
 	for name := range in.processes {
 		in.stop(name)
@@ -104,8 +103,7 @@ func (in *installation) close() {
 	check(os.RemoveAll(in.dir))
 }
 
-// newDatabase creates an empty database next to that of DATABASE_URL and returns its
-// URL.
+// newDatabase creates an empty database next to that of DATABASE_URL and returns its URL.
 func (in *installation) newDatabase(name string) string {
 	base := must(url.Parse(os.Getenv("DATABASE_URL")))
 	admin := must(pgx.Connect(in.ctx, base.String()))
@@ -232,8 +230,7 @@ func fetch(r *http.Request) ([]byte, error) {
 	return body, err
 }
 
-// profileSetting is the address for profiles of a product that is built with them;
-// others ignore it.
+// profileSetting is the address for profiles of a product that is built with them; others ignore it.
 const profileSetting = "MILLWRIGHT_PROFILE_ADDR"
 
 // profileFor is the duration of a profile; its load lasts longer.

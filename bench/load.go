@@ -21,8 +21,7 @@ const (
 // benchWorkOrders is the number of work orders that are read and changed.
 const benchWorkOrders = 1000
 
-// tenant is an integration that calls a server with its token: the API, or the
-// baselines' server.
+// tenant is an integration that calls a server with its token: the API, or the baselines' server.
 type tenant struct {
 	Address, Token string
 	// from is the local address of its connections, nil for any.
@@ -78,8 +77,7 @@ func (c *caller) changed() change {
 	return change{textAfter(c.body.Bytes(), `"id":"`), textAfter(c.body.Bytes(), `"changed_at":"`)}
 }
 
-// call runs clients that make calls concurrently, each on its own connection, while
-// more returns true.
+// call runs clients that make calls concurrently, each on its own connection, while more returns true.
 func (t *tenant) call(clients int, more func() bool, one func(*caller)) {
 	var group sync.WaitGroup
 	for range clients {

@@ -18,9 +18,7 @@ func benchPeer(b *bench) {
 	}
 	in := b.install("peers")
 	defer in.close()
-	subscription := changeSubscription(1)
-	subscription.Events = "work_order.created"
-	in.startWith(subscription)
+	in.startWith(creationsToo())
 	if o.peerRead != "" {
 		in.comparePeer(readOne, http.MethodGet, o.peerRead, "")
 	}

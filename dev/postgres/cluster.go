@@ -88,8 +88,7 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 		return nil, fmt.Errorf("cannot read the cluster's password: %w", err)
 	}
 	if opts.Port == 0 {
-		// Chosen as late as possible, so that another program is less likely to take
-		// it.
+		// Chosen as late as possible, so that another program is less likely to take it.
 		ports, err := process.FreePorts(1)
 		if err != nil {
 			return nil, err
