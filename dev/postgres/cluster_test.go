@@ -11,27 +11,13 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
-// openDirectory returns a directory that every user can enter, with a space in its path.
-// The directories of t.TempDir are closed to other users.
-func openDirectory(t *testing.T) string {
-	t.Helper()
-	base, err := os.MkdirTemp("", "millwright test ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(base) })
-	if err := os.Chmod(base, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return base
-}
-
 func testOptions(t *testing.T) Options {
 	t.Helper()
-	dir := openDirectory(t)
+	dir := devtest.OpenDirectory(t)
 	return Options{Root: filepath.Join(dir, "cluster"), Log: filepath.Join(dir, "log"), Throwaway: true}
 }
 
@@ -106,10 +92,7 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 		}},
 		{"the pid file names an unrelated process", func(t *testing.T) {
 			before.Stop()
-			stale := fmt.Sprintf("%d\n%s\n", startUnrelated(t), dataDir(opts.Root))
-			if err := os.WriteFile(pidFile(opts.Root), []byte(stale), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			devtest.WriteFile(t, pidFile(opts.Root), fmt.Sprintf("%d\n%s\n", startUnrelated(t), dataDir(opts.Root)))
 		}},
 	} {
 		if !t.Run(c.name, func(t *testing.T) {
@@ -159,9 +142,7 @@ func TestStartNamesTheVersionTheDataNeeds(t *testing.T) {
 	if err := os.MkdirAll(dataDir(opts.Root), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dataDir(opts.Root), "PG_VERSION"), []byte("9.6\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, filepath.Join(dataDir(opts.Root), "PG_VERSION"), "9.6\n")
 	_, err := Start(t.Context(), opts)
 	if err == nil || !strings.Contains(err.Error(), "was made by Postgres 9.6, which is not installed") {
 		t.Errorf("the error is %v", err)
@@ -174,7 +155,7 @@ func TestInitdbsReasonIsShown(t *testing.T) {
 	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := initialize(t.Context(), Options{Root: openDirectory(t), Log: filepath.Join(t.TempDir(), "log")}, programs, owner{})
+	err := initialize(t.Context(), Options{Root: devtest.OpenDirectory(t), Log: filepath.Join(t.TempDir(), "log")}, programs, owner{})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("the error is %v", err)
 	}

@@ -5,10 +5,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 func TestEnterableIsTheFirstThatPostgressUserCanEnter(t *testing.T) {
-	dir, missing := openDirectory(t), filepath.Join(t.TempDir(), "missing")
+	dir, missing := devtest.OpenDirectory(t), filepath.Join(t.TempDir(), "missing")
 	if got, err := Enterable(missing, dir, "/"); err != nil || got != dir {
 		t.Errorf("chosen: %q, %v; want %s", got, err, dir)
 	}

@@ -3,20 +3,23 @@ package stack
 import (
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
 // useTempDir makes exec create its directories in a temporary directory of the test.
 func useTempDir(t *testing.T) (dir string, left func() []string) {
 	t.Helper()
-	dir = openDirectory(t)
+	dir = devtest.OpenDirectory(t)
 	t.Setenv("TMPDIR", dir)
 	return dir, func() []string {
 		paths, err := filepath.Glob(filepath.Join(dir, throwawayPattern+"*"))
@@ -44,14 +47,22 @@ func portOf(t *testing.T, line string) int {
 func TestExecRunsACommandOnADatabase(t *testing.T) {
 	_, left := useTempDir(t)
 	// The command leaves a child running and ends with its own status.
-	script := `echo "$DATABASE_URL"; "$DEVSTACK" query "select 'it works'"; test -x "$POSTGRES_BIN/postgres" && echo found; sleep 1000 >&2 & echo $!; exit 7`
+	script := `echo "$DATABASE_URL"; "$DEVSTACK" query "select 'it works'"; test -x "$POSTGRES_BIN/postgres" && echo found
+		echo "$SECRET_SEALING_KEYS,$MILLWRIGHT_ADDR"; sleep 1000 >&2 & echo $!; exit 7`
 	cmd := devstack(t, "exec", "sh", "-c", script)
+	// A terminal that has the settings of `make run` has them for that stack only.
+	cmd.Dir = devtest.OpenDirectory(t)
+	if err := os.Mkdir(filepath.Join(cmd.Dir, ".dev"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	devtest.WriteFile(t, filepath.Join(cmd.Dir, ".dev", "env"), "export SECRET_SEALING_KEYS='of run'\nexport MILLWRIGHT_ADDR=':1'\n")
+	cmd.Env = append(cmd.Environ(), "SECRET_SEALING_KEYS=of run", "MILLWRIGHT_ADDR=another")
 	out, _ := cmd.Output()
 	if status := cmd.ProcessState.ExitCode(); status != 7 {
 		t.Errorf("the exit status is %d, want the command's 7", status)
 	}
 	lines := strings.Split(string(out), "\n")
-	if len(lines) < 4 || lines[1] != "it works" || lines[2] != "found" {
+	if len(lines) < 5 || !slices.Equal(lines[1:4], []string{"it works", "found", ",another"}) {
 		t.Fatalf("the output is %q", out)
 	}
 	if err := process.CheckPort(portOf(t, lines[0])); err != nil {
@@ -60,7 +71,7 @@ func TestExecRunsACommandOnADatabase(t *testing.T) {
 	if paths := left(); len(paths) > 0 {
 		t.Error("left behind:", paths)
 	}
-	if runtime.GOOS == "linux" && processExists(t, lines[3]) {
+	if runtime.GOOS == "linux" && processExists(t, lines[4]) {
 		t.Error("the command's child still runs")
 	}
 }
@@ -74,21 +85,16 @@ func processExists(t *testing.T, line string) bool {
 	return syscall.Kill(pid, 0) == nil
 }
 
-// A terminal that has the settings of `make run` has them for that stack only.
-func TestExecLeavesTheSettingsOfRunOut(t *testing.T) {
-	useTempDir(t)
-	cmd := devstack(t, "exec", "sh", "-c", `echo "$SECRET_SEALING_KEYS,$MILLWRIGHT_ADDR"`)
-	cmd.Dir = openDirectory(t)
-	if err := os.MkdirAll(filepath.Join(cmd.Dir, ".dev"), 0o700); err != nil {
+// startExec starts a script, which makes the file $1 when it runs, and returns the file's lines.
+func startExec(t *testing.T, dir, script string) (*exec.Cmd, []string) {
+	t.Helper()
+	note := filepath.Join(dir, "note")
+	cmd := devstack(t, "exec", "sh", "-c", script, "sh", note)
+	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(cmd.Dir, ".dev", "env"), []byte("export SECRET_SEALING_KEYS='of run'\nexport MILLWRIGHT_ADDR=':1'\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd.Env = append(cmd.Environ(), "SECRET_SEALING_KEYS=of run", "MILLWRIGHT_ADDR=another")
-	if out, err := cmd.Output(); err != nil || string(out) != ",another\n" {
-		t.Errorf("the command sees %q (%v)", out, err)
-	}
+	devtest.Eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
+	return cmd, strings.Split(devtest.ReadFile(t, note), "\n")
 }
 
 func TestExecKilledLeavesNothingRunning(t *testing.T) {
@@ -96,24 +102,14 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 		t.Skip("only Linux signals children when their parent dies")
 	}
 	dir, left := useTempDir(t)
-	note := filepath.Join(dir, "note")
-	cmd := devstack(t, "exec", "sh", "-c", `sleep 1000 & printf '%s\n' "$DATABASE_URL" $$ $! > "$1.new"; mv "$1.new" "$1"; wait`, "sh", note)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
-	content, err := os.ReadFile(note)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(string(content), "\n")
+	cmd, lines := startExec(t, dir, `sleep 1000 & printf '%s\n' "$DATABASE_URL" $$ $! > "$1.new"; mv "$1.new" "$1"; wait`)
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
-	eventually(t, "Postgres has ended", func() bool { return process.CheckPort(portOf(t, lines[0])) == nil })
-	eventually(t, "the command has ended", func() bool { return !processExists(t, lines[1]) })
-	eventually(t, "the command's child has ended", func() bool { return !processExists(t, lines[2]) })
+	devtest.Eventually(t, "Postgres has ended", func() bool { return process.CheckPort(portOf(t, lines[0])) == nil })
+	devtest.Eventually(t, "the command has ended", func() bool { return !processExists(t, lines[1]) })
+	devtest.Eventually(t, "the command's child has ended", func() bool { return !processExists(t, lines[2]) })
 	if len(left()) != 1 {
 		t.Fatal("the killed stack left no directory, so there is nothing to test")
 	}
@@ -127,12 +123,7 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 
 func TestExecForwardsSignals(t *testing.T) {
 	dir, _ := useTempDir(t)
-	note := filepath.Join(dir, "note")
-	cmd := devstack(t, "exec", "sh", "-c", `trap 'kill $!; exit 9' TERM; sleep 1000 & : > "$1"; wait`, "sh", note)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
+	cmd, _ := startExec(t, dir, `trap 'kill $!; exit 9' TERM; sleep 1000 & : > "$1"; wait`)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -118,33 +118,3 @@ func devstack(t *testing.T, args ...string) *exec.Cmd {
 	}
 	return exec.Command(self, args...)
 }
-
-// openDirectory returns a directory that every user can enter, with a space in its path.
-// The directories of t.TempDir are closed to other users.
-func openDirectory(t *testing.T) string {
-	t.Helper()
-	dir, err := os.MkdirTemp("", "millwright test ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
-// eventually waits for a condition.
-func eventually(t *testing.T, what string, condition func() bool) {
-	t.Helper()
-	deadline := time.After(2 * time.Minute)
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		select {
-		case <-deadline:
-			t.Fatal("timed out waiting until", what)
-		case <-tick.C:
-		}
-	}
-}

@@ -7,14 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"millwright/dev/process"
+	"millwright/dev/devtest"
 )
 
 func TestTheDemosReceiverStopsAndStarts(t *testing.T) {
-	ports, err := process.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -22,7 +18,7 @@ func TestTheDemosReceiverStopsAndStarts(t *testing.T) {
 	var terminal strings.Builder
 	r := &runner{
 		supervisor: &supervisor{out: &terminal}, cfg: &config{dir: t.TempDir()},
-		opts: RunOptions{Millwright: self}, demo: credentials{WebhookSecret: "whsec_1"}, receiverPort: ports[0],
+		opts: RunOptions{Millwright: self}, demo: credentials{WebhookSecret: "whsec_1"}, receiverPort: devtest.FreePorts(t, 1)[0],
 	}
 	if err := os.Mkdir(r.cfg.logs(), 0o700); err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
@@ -27,18 +28,12 @@ type checkout struct {
 
 func newCheckout(t *testing.T) *checkout {
 	t.Helper()
-	ports, err := process.FreePorts(5)
-	if err != nil {
-		t.Fatal(err)
-	}
 	forgetOwnEnv("../../.dev")
-	c := &checkout{dir: openDirectory(t), ports: ports, env: os.Environ()}
+	c := &checkout{dir: devtest.OpenDirectory(t), ports: devtest.FreePorts(t, 5), env: os.Environ()}
 	for i, name := range []string{"API_PORT", "TEMPORAL_PORT", "TEMPORAL_UI_PORT", "API_METRICS_PORT", "WORKER_METRICS_PORT"} {
-		c.env = append(c.env, fmt.Sprintf("%s=%d", name, ports[i]))
+		c.env = append(c.env, fmt.Sprintf("%s=%d", name, c.ports[i]))
 	}
-	if err := os.WriteFile(filepath.Join(c.dir, "demo.yaml"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, filepath.Join(c.dir, "demo.yaml"), "")
 	return c
 }
 
@@ -77,7 +72,7 @@ func (c *checkout) start(t *testing.T) *runningStack {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
-	eventually(t, "the stack is running", func() bool { return strings.Contains(r.output(), "Millwright is running.\n") })
+	devtest.Eventually(t, "the stack is running", func() bool { return strings.Contains(r.output(), "Millwright is running.\n") })
 	return r
 }
 
@@ -109,13 +104,23 @@ func (c *checkout) expectNothingRuns(t *testing.T) {
 	}
 }
 
+// wantTexts checks that the output contains the texts.
+func wantTexts(t *testing.T, output string, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if !strings.Contains(output, text) {
+			t.Errorf("%q is missing in:\n%s", text, output)
+		}
+	}
+}
+
+// demoWithConflicts is a demo file whose import is rejected because of later changes.
+const demoWithConflicts = "# undoes changes"
+
 func TestRunKeepsItsData(t *testing.T) {
 	c := newCheckout(t)
 	first := c.start(t)
 	database := c.devEnv(t, "DATABASE_URL")
-	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
-		t.Errorf("the demo secret is %q", secret)
-	}
 	if password := c.devEnv(t, "DEMO_PASSWORD"); password != "for set-password idn_1 --generate --json" {
 		t.Errorf("the demo password is %q", password)
 	}
@@ -124,82 +129,49 @@ func TestRunKeepsItsData(t *testing.T) {
 	}
 	status, output := first.end(t, os.Interrupt)
 	c.checkReceiver(t, output)
-	if status != 0 || !strings.Contains(output, "api     | stopped in order") {
-		t.Errorf("status %d, output:\n%s", status, output)
+	if status != 0 {
+		t.Errorf("the exit status is %d", status)
 	}
-	if want := fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]); !strings.Contains(output, want) {
-		t.Errorf("%q is missing in:\n%s", want, output)
-	}
+	wantTexts(t, output, "api     | stopped in order", fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]),
+		"work of week.yaml and demo.yaml", "margaret.ellison@northfield.example.com    for set-password idn_1",
+		"http://"+process.Address(c.ports[0])+"/docs",
+		"/namespaces/default/workflows?query=WorkflowType%3D%22WorkOrder%22+AND+ExecutionStatus%3D%22Running%22\n",
+		"/namespaces/default/workflows?query=AddressStatus+IN+%28%22failing%22%2C%22off%22%29+AND+ExecutionStatus%3D%22Running%22\n")
 	if log, err := os.ReadFile(filepath.Join(c.dir, ".dev", "logs", "worker.log")); strings.Contains(output, "INF") || !strings.Contains(string(log), "INF in text\n") {
 		t.Errorf("the worker's log is %q (%v), the output %q", log, err, output)
-	}
-	for _, want := range []string{"work of week.yaml and demo.yaml", "margaret.ellison@northfield.example.com    for set-password idn_1"} {
-		if !strings.Contains(output, want) {
-			t.Errorf("%q is missing in:\n%s", want, output)
-		}
 	}
 	c.expectNothingRuns(t)
 
 	// A shell that has loaded the environment file does not make the private cluster
 	// someone else's.
 	c.env = append(c.env, "DATABASE_URL="+database)
-	second := c.start(t)
-	// The second import prints no secrets, so these are the first one's.
-	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
-		t.Errorf("the demo secret is %q after the second start", secret)
-	}
-	if again := c.devEnv(t, "DATABASE_URL"); again != database {
-		t.Errorf("the database moved from %s to %s", database, again)
-	}
-	status, output = second.end(t, syscall.SIGTERM)
-	if status != 0 || strings.Contains(output, "work of") {
-		t.Errorf("the exit status is %d, output:\n%s", status, output)
-	}
-	c.expectNothingRuns(t)
-}
-
-// demoWithConflicts is a demo file whose import is rejected because of later changes.
-const demoWithConflicts = "# undoes changes"
-
-func TestRunStartsAlthoughTheDemoWasChanged(t *testing.T) {
-	c := newCheckout(t)
-	c.start(t).end(t, os.Interrupt)
-	if err := os.WriteFile(filepath.Join(c.dir, "demo.yaml"), []byte(demoWithConflicts), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	again := c.start(t)
-	if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
-		t.Errorf("the demo secret is %q", secret)
-	}
-	_, output := again.end(t, os.Interrupt)
-	for _, want := range []string{"the list of conflicts", "demo.yaml is not imported, see above: if the demo was changed, `"} {
-		if !strings.Contains(output, want) {
-			t.Errorf("%q is missing in:\n%s", want, output)
+	for _, demo := range []string{"", demoWithConflicts} {
+		devtest.WriteFile(t, filepath.Join(c.dir, "demo.yaml"), demo)
+		again := c.start(t)
+		// Only the first import prints secrets.
+		if secret := c.devEnv(t, "DEMO_CLIENT_SECRET"); secret != "it's secret" {
+			t.Errorf("the demo secret is %q", secret)
 		}
+		if now := c.devEnv(t, "DATABASE_URL"); now != database {
+			t.Errorf("the database moved from %s to %s", database, now)
+		}
+		status, output = again.end(t, syscall.SIGTERM)
+		if status != 0 || strings.Contains(output, "work of") {
+			t.Errorf("the exit status is %d, output:\n%s", status, output)
+		}
+		c.expectNothingRuns(t)
 	}
-}
-
-func TestRunStartsAgainAfterBeingKilled(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("only Linux signals children when their parent dies")
-	}
-	c := newCheckout(t)
-	c.start(t).end(t, syscall.SIGKILL)
-	again := c.start(t)
-	if status, output := again.end(t, syscall.SIGTERM); status != 0 {
-		t.Errorf("status %d, output:\n%s", status, output)
-	}
-	c.expectNothingRuns(t)
+	wantTexts(t, output, "the list of conflicts", "demo.yaml is not imported, see above: if the demo was changed, `")
 }
 
 func TestRunEndsWhenAPartEndsBeforeTheStackIsReady(t *testing.T) {
 	c := newCheckout(t)
 	c.env = append(c.env, "API_FAILS=1")
 	out, err := c.command(t).CombinedOutput()
-	want := "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words"
-	if err == nil || !strings.Contains(string(out), want) {
-		t.Errorf("%v, the output is:\n%s", err, out)
+	if err == nil {
+		t.Error("it succeeds")
 	}
+	wantTexts(t, string(out), "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words")
 	c.expectNothingRuns(t)
 }
 
@@ -214,61 +186,27 @@ func (c *checkout) get(path string) string {
 	return string(body)
 }
 
-func TestRunStartsAPartAgain(t *testing.T) {
+// A killed stack starts again, parts that end do so too, and one that keeps ending is given up.
+func TestRunStartsAgain(t *testing.T) {
 	c := newCheckout(t)
-	r := c.start(t)
-	pid, err := strconv.Atoi(c.get("/pid"))
-	if err != nil {
-		t.Fatal(err)
+	if runtime.GOOS == "linux" { // where children are signalled when their parent dies
+		c.start(t).end(t, syscall.SIGKILL)
 	}
-	kill(t, pid)
-	eventually(t, "the API server runs again", func() bool {
-		again, err := strconv.Atoi(c.get("/pid"))
-		return err == nil && again != pid
-	})
+	r := c.start(t)
+	killed := c.get("/pid")
+	kill(t, killed)
+	devtest.Eventually(t, "the API server runs again", func() bool { now := c.get("/pid"); return now != "" && now != killed })
 	pidFiles, err := filepath.Glob(filepath.Join(c.dir, ".dev", "*", "data", "postmaster.pid"))
 	if err != nil || len(pidFiles) != 1 {
 		t.Fatalf("the pid files of Postgres are %v, %v", pidFiles, err)
 	}
-	content, err := os.ReadFile(pidFiles[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	line, _, _ := strings.Cut(string(content), "\n")
-	if pid, err = strconv.Atoi(line); err != nil {
-		t.Fatal(err)
-	}
-	kill(t, pid)
-	eventually(t, "Postgres runs again", func() bool { return strings.Contains(r.output(), "stack   | Postgres runs again") })
-	status, output := r.end(t, os.Interrupt)
-	if status != 0 {
-		t.Errorf("the exit status is %d", status)
-	}
-	for _, want := range []string{
-		"stack   | millwright api ended unexpectedly (signal: killed); starting it again\n",
-		"stack   | millwright api runs again\n",
-		"stack   | Postgres ended unexpectedly (signal: killed); starting it again\n",
-	} {
-		if !strings.Contains(output, want) {
-			t.Errorf("%q is missing in:\n%s", want, output)
-		}
-	}
-	c.expectNothingRuns(t)
-}
+	line, _, _ := strings.Cut(devtest.ReadFile(t, pidFiles[0]), "\n")
+	kill(t, line)
+	devtest.Eventually(t, "Postgres runs again", func() bool { return strings.Contains(r.output(), "stack   | Postgres runs again") })
 
-func kill(t *testing.T, pid int) {
-	t.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestRunGivesUpAPartThatKeepsEnding(t *testing.T) {
-	c := newCheckout(t)
-	r := c.start(t)
 	ended := make(chan struct{})
 	go func() { _ = r.cmd.Wait(); close(ended) }()
-	eventually(t, "the stack has ended", func() bool {
+	devtest.Eventually(t, "the stack has ended", func() bool {
 		c.get("/fail")
 		select {
 		case <-ended:
@@ -280,29 +218,24 @@ func TestRunGivesUpAPartThatKeepsEnding(t *testing.T) {
 	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
 		t.Errorf("the exit status is %d", status)
 	}
-	output := r.output()
-	for _, want := range []string{
+	wantTexts(t, r.output(),
+		"stack   | millwright api ended unexpectedly (signal: killed); starting it again\n",
+		"stack   | millwright api runs again\n",
+		"stack   | Postgres ended unexpectedly (signal: killed); starting it again\n",
 		"millwright api ended unexpectedly (exit status 3); starting it again\n",
-		"millwright api was started 5 times: millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words",
-	} {
-		if !strings.Contains(output, want) {
-			t.Errorf("%q is missing in:\n%s", want, output)
-		}
-	}
+		"millwright api was started 5 times: millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words")
 	c.expectNothingRuns(t)
 }
 
-func TestRunPrintsLinksToTheViewsOfTheWebUI(t *testing.T) {
-	c := newCheckout(t)
-	_, output := c.start(t).end(t, os.Interrupt)
-	for _, want := range []string{
-		"http://" + process.Address(c.ports[0]) + "/docs",
-		"/namespaces/default/workflows?query=WorkflowType%3D%22WorkOrder%22+AND+ExecutionStatus%3D%22Running%22\n",
-		"/namespaces/default/workflows?query=AddressStatus+IN+%28%22failing%22%2C%22off%22%29+AND+ExecutionStatus%3D%22Running%22\n",
-	} {
-		if !strings.Contains(output, want) {
-			t.Errorf("%q is missing in:\n%s", want, output)
-		}
+// kill kills the process with this id.
+func kill(t *testing.T, id string) {
+	t.Helper()
+	pid, err := strconv.Atoi(id)
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

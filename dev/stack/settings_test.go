@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 var awkwardSettings = []setting{
@@ -18,30 +20,18 @@ var awkwardSettings = []setting{
 	{"LINES", "one\ntwo'\nexport X='3"},
 }
 
-func TestEnvLinesMeanTheSameToAShell(t *testing.T) {
+func TestTheEnvironmentFileMeansTheSameToAShell(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "env")
-	if err := os.WriteFile(path, formatEnv(awkwardSettings), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, path, string(formatEnv(awkwardSettings)))
 	for _, s := range awkwardSettings {
 		out, err := exec.Command("sh", "-c", `. "$1"; sh -c 'printf %s "$'"$2"'"'`, "sh", path, s.name).Output()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(out) != s.value {
-			t.Errorf("%s is %q to the shell, want %q", s.name, out, s.value)
+		if err != nil || string(out) != s.value {
+			t.Errorf("%s is %q to the shell, want %q (%v)", s.name, out, s.value, err)
 		}
 	}
-}
-
-func TestReadEnvReadsWhatFormatEnvWrites(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "env")
-	// Without the value of several lines.
-	settings := awkwardSettings[:len(awkwardSettings)-1]
-	if err := os.WriteFile(path, formatEnv(settings), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := readEnv(path); !slices.Equal(got, settings) {
+	oneLine := awkwardSettings[:len(awkwardSettings)-1]
+	devtest.WriteFile(t, path, string(formatEnv(oneLine)))
+	if got := readEnv(path); !slices.Equal(got, oneLine) {
 		t.Errorf("read: %q", got)
 	}
 	if got := readEnv(path + ".missing"); got != nil {
@@ -52,9 +42,7 @@ func TestReadEnvReadsWhatFormatEnvWrites(t *testing.T) {
 func TestOwnEnvFileInTheShellChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	own := formatEnv([]setting{{"DATABASE_URL", "postgres://own"}, {"WEBHOOK_ALLOW_HTTP", "true"}})
-	if err := os.WriteFile(envFile(dir), own, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, envFile(dir), string(own))
 	t.Setenv("DATABASE_URL", "postgres://own")
 	t.Setenv("WEBHOOK_ALLOW_HTTP", "false")
 	forgetOwnEnv(dir)

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 func TestStateIsKeptAndPrivate(t *testing.T) {
@@ -37,7 +39,7 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 }
 
 func TestTheClusterIsElsewhereBelowRootsHome(t *testing.T) {
-	open := openDirectory(t)
+	open := devtest.OpenDirectory(t)
 	st := &state{}
 	if root, err := st.clusterRoot(open); err != nil || root != filepath.Join(open, "postgres") {
 		t.Errorf("the cluster is in %s, %v", root, err)

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"millwright/dev/devtest"
 	"millwright/dev/postgres"
 	"millwright/dev/process"
 	"millwright/dev/stack"
@@ -68,14 +69,7 @@ func temporalOn(databaseURL string, port int) *exec.Cmd {
 }
 
 func TestTemporalSurvivesSIGKILL(t *testing.T) {
-	dir, err := os.MkdirTemp("", "millwright test ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	dir := devtest.OpenDirectory(t)
 	cluster, err := postgres.Start(t.Context(), postgres.Options{
 		Root: filepath.Join(dir, "postgres"), Log: filepath.Join(dir, "log"), Throwaway: true,
 	})
@@ -83,11 +77,8 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(cluster.Stop)
-	ports, err := process.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := grpc.NewClient(process.Address(ports[0]), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	port := devtest.FreePorts(t, 1)[0]
+	conn, err := grpc.NewClient(process.Address(port), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +88,7 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 	defer cancel()
 
 	// A workflow can be started as soon as the server prints that it is ready.
-	first := startTemporal(t, cluster.URL, ports[0])
+	first := startTemporal(t, cluster.URL, port)
 	_, err = client.StartWorkflowExecution(ctx, &workflowservice.StartWorkflowExecutionRequest{
 		Namespace:    stack.Namespace,
 		WorkflowId:   "kept",
@@ -108,13 +99,13 @@ func TestTemporalSurvivesSIGKILL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := temporalOn(cluster.URL, ports[0]).CombinedOutput()
-	if want := "port " + strconv.Itoa(ports[0]) + " is taken by another program"; err == nil || !strings.Contains(string(out), want) {
+	out, err := temporalOn(cluster.URL, port).CombinedOutput()
+	if want := "port " + strconv.Itoa(port) + " is taken by another program"; err == nil || !strings.Contains(string(out), want) {
 		t.Errorf("a second server on the same port: %v, %q", err, out)
 	}
 	first.Kill()
 
-	second := startTemporal(t, cluster.URL, ports[0])
+	second := startTemporal(t, cluster.URL, port)
 	response, err := client.DescribeWorkflowExecution(ctx, &workflowservice.DescribeWorkflowExecutionRequest{
 		Namespace: stack.Namespace,
 		Execution: &commonpb.WorkflowExecution{WorkflowId: "kept"},
