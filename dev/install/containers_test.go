@@ -23,6 +23,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
@@ -114,10 +115,7 @@ type containers struct {
 // installContainers makes an installation with free ports, whose containers can reach the receiver.
 func installContainers(r *walk, name string, to *hook) *containers {
 	r.t.Helper()
-	ports, err := process.FreePorts(2)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	ports := devtest.FreePorts(r.t, 2)
 	api := process.Address(ports[0])
 	choices := []string{
 		"COMPOSE_PROJECT_NAME=" + name, "MILLWRIGHT_VERSION=" + version, "API_PUBLISH=" + api,
@@ -125,12 +123,9 @@ func installContainers(r *walk, name string, to *hook) *containers {
 	}
 	installed := install(r.t, choices...)
 	c := &containers{installation: installed, shell: here(installed.dir), t: r.t, name: name, api: "http://" + api, hook: to}
-	example, err := os.ReadFile(filepath.Join(c.dir, "deploy/example.env"))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	example := devtest.ReadFile(r.t, filepath.Join(c.dir, "deploy/example.env"))
 	for file, content := range map[string]string{
-		".env":         string(example) + strings.Join(choices, "\n") + "\n",
+		".env":         example + strings.Join(choices, "\n") + "\n",
 		"receiver.pem": to.certificate,
 		"docker-compose.override.yml": `
 services:

@@ -17,6 +17,8 @@ import (
 	"github.com/compose-spec/compose-go/v2/types"
 	"go.temporal.io/server/common/dynamicconfig"
 	"go.yaml.in/yaml/v3"
+
+	"millwright/dev/devtest"
 )
 
 // pinned is an image with a version of at least two numbers.
@@ -147,11 +149,7 @@ func TestMonitoring(t *testing.T) {
 	}
 	read := func(source string, into any) {
 		t.Helper()
-		content, err := os.ReadFile(filepath.Join(repository, source))
-		if err == nil {
-			err = yaml.Unmarshal(content, into)
-		}
-		if err != nil {
+		if err := yaml.Unmarshal([]byte(devtest.ReadFile(t, filepath.Join(repository, source))), into); err != nil {
 			t.Fatalf("%s: %v", source, err)
 		}
 	}
@@ -244,58 +242,33 @@ func TestConnectionsFitIntoPostgres(t *testing.T) {
 	}
 }
 
-// knownSettings returns the names that `millwright config` lists and whether they are
-// required.
-func knownSettings(t *testing.T) map[string]bool {
+// knownSettings returns the names that `millwright config` lists.
+func knownSettings(t *testing.T) []string {
 	t.Helper()
-	known := map[string]bool{"GOMEMLIMIT": false} // which Go itself reads
+	known := []string{"GOMEMLIMIT"} // which Go itself reads
 	text, files, _ := strings.Cut(outputOf(t.Context(), t, "config"), "\n\n")
 	for line := range strings.Lines(text) {
 		if name, _, _ := strings.Cut(line, " "); name != "SETTING" && strings.ToUpper(name) == name {
-			known[name] = strings.Contains(line, "(required)")
+			known = append(known, name)
 		}
 	}
 	secrets, _, _ := strings.Cut(files, " can ")
 	for name := range strings.SplitSeq(secrets, ", ") {
-		known[name+"_FILE"] = false
+		known = append(known, name+"_FILE")
 	}
-	if len(known) < 20 || !known["DATABASE_URL"] || known["LOG_LEVEL"] {
+	if len(known) < 20 || !slices.Contains(known, "DATABASE_URL_FILE") {
 		t.Fatalf("cannot find the settings in the output of millwright config: %v", known)
 	}
 	return known
 }
 
-func TestTheProgramKnowsTheSettingsAndCommands(t *testing.T) {
-	i := install(t)
+// TestTheServicesRun proves that none is missing.
+func TestTheProgramKnowsTheSettings(t *testing.T) {
 	known := knownSettings(t)
-	for name, s := range i.project.Services {
-		if !runsProduct(s) {
-			continue
-		}
+	for name, s := range install(t).project.Services {
 		for setting := range s.Environment {
-			if _, there := known[setting]; !there {
+			if runsProduct(s) && !slices.Contains(known, setting) {
 				t.Errorf("%s sets %s, an unknown setting", name, setting)
-			}
-		}
-		for setting, required := range known {
-			if name == "migrate" && setting != "DATABASE_URL" { // the owner of the database needs no other setting
-				continue
-			}
-			if required && s.Environment[setting] == nil && s.Environment[setting+"_FILE"] == nil {
-				t.Errorf("%s does not set %s", name, setting)
-			}
-		}
-		commands := [][]string{s.Command}
-		if s.HealthCheck != nil {
-			if s.HealthCheck.Test[1] != "/millwright" {
-				t.Errorf("the health check of %s runs %q, which the image lacks", name, s.HealthCheck.Test[1])
-			}
-			commands = append(commands, s.HealthCheck.Test[2:])
-		}
-		for _, command := range commands {
-			// An unknown command or flag fails even with --help.
-			if help := outputOf(t.Context(), t, append(slices.Clone(command), "--help")...); !strings.Contains(help, "millwright "+command[0]) {
-				t.Errorf("%s runs %v, whose help is: %s", name, command, help)
 			}
 		}
 	}
@@ -303,25 +276,19 @@ func TestTheProgramKnowsTheSettingsAndCommands(t *testing.T) {
 
 func TestTheImagesKnowTheSettings(t *testing.T) {
 	i := install(t)
-	read := func(elem ...string) string {
-		content, err := os.ReadFile(filepath.Join(elem...))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
-	}
 	server, ui := moduleDirectory(t, "go.temporal.io/server"), moduleDirectory(t, "github.com/temporalio/ui-server/v2")
 	help, err := exec.CommandContext(t.Context(), tool(t, "go.temporal.io/server/cmd/tools/sql"), "--help").CombinedOutput()
 	if err != nil {
 		t.Fatal(err)
 	}
+	template := devtest.ReadFile(t, filepath.Join(server, "common/config/config_template_embedded.yaml"))
+	uiConfig := devtest.ReadFile(t, filepath.Join(ui, "config/docker.yaml"))
 	knows := map[string]func(name string) bool{
 		"temporal": func(name string) bool {
-			return strings.Contains(read(server, "common/config/config_template_embedded.yaml"), `(env "`+name+`")`) ||
-				strings.Contains(read(server, "common/config/config_template_embedded.yaml"), `env "`+name+`" }`)
+			return strings.Contains(template, `(env "`+name+`")`) || strings.Contains(template, `env "`+name+`" }`)
 		},
 		"temporal-schema": func(name string) bool { return strings.Contains(string(help), "[$"+name+"]") },
-		"temporal-ui":     func(name string) bool { return strings.Contains(read(ui, "config/docker.yaml"), `env "`+name+`"`) },
+		"temporal-ui":     func(name string) bool { return strings.Contains(uiConfig, `env "`+name+`"`) },
 		// https://hub.docker.com/_/postgres
 		"postgres": func(name string) bool {
 			return slices.Contains([]string{"POSTGRES_USER", "POSTGRES_PASSWORD_FILE", "POSTGRES_INITDB_ARGS"}, name)
@@ -337,7 +304,7 @@ func TestTheImagesKnowTheSettings(t *testing.T) {
 			}
 		}
 	}
-	if file := dynamicconfig.LoadYamlFile([]byte(read("../../deploy/temporal/dynamic.yaml"))); len(file.Map) == 0 || len(file.Warnings)+len(file.Errors) > 0 {
+	if file := dynamicconfig.LoadYamlFile([]byte(devtest.ReadFile(t, "../../deploy/temporal/dynamic.yaml"))); len(file.Map) == 0 || len(file.Warnings)+len(file.Errors) > 0 {
 		t.Errorf("the dynamic configuration: %v %v", file.Warnings, file.Errors)
 	}
 	// The image and the server that the development stack embeds have the same schema.
@@ -378,8 +345,7 @@ func TestSecretsAreInSeparateFiles(t *testing.T) {
 	if len(created) != len(i.project.Secrets) {
 		t.Errorf("some secrets are not used: %v", slices.Sorted(maps.Keys(created)))
 	}
-	ignored, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
-	if err != nil || !slices.Contains(strings.Split(string(ignored), "\n"), "deploy") {
+	if !slices.Contains(strings.Split(devtest.ReadFile(t, filepath.Join(repository, ".dockerignore")), "\n"), "deploy") {
 		t.Error("deploy/ is sent to the image's build")
 	}
 }
@@ -440,10 +406,7 @@ func TestTheImageNeedsNothingButTheBinary(t *testing.T) {
 }
 
 func TestTheImagesBuildHasAllPackages(t *testing.T) {
-	ignored, err := os.ReadFile(filepath.Join(repository, ".dockerignore"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ignored := strings.Split(devtest.ReadFile(t, filepath.Join(repository, ".dockerignore")), "\n")
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{slice $.ImportPath (len .Path)}}{{end}}{{end}}", "./cmd/millwright")
 	list.Dir = repository
 	packages, err := list.Output()
@@ -458,7 +421,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 		}
 		found++
 		top, _, _ := strings.Cut(directory, "/")
-		if slices.Contains(strings.Split(string(ignored), "\n"), top) {
+		if slices.Contains(ignored, top) {
 			t.Errorf("%s is missing from the image's build", directory)
 		}
 	}

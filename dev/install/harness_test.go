@@ -1,7 +1,6 @@
 package install
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -13,12 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/types"
 	"github.com/jackc/pgx/v5"
 
+	"millwright/dev/devtest"
 	"millwright/dev/postgres"
 	"millwright/dev/process"
 )
@@ -34,27 +33,7 @@ type harness struct {
 	bin     string
 	server  string // directory of Temporal's server module
 	ui      string // directory of its UI's
-	running map[string]*exec.Cmd
-	ended   map[string]chan struct{}
-	output  map[string]*buffer
-}
-
-// buffer collects the output of a running process.
-type buffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.String()
+	running map[string]*process.Process
 }
 
 // temporalPorts are the ports of the server's services, by the variable that changes
@@ -71,16 +50,13 @@ func newHarness(t *testing.T, i installation) *harness {
 	h := &harness{
 		t: t, installation: i, ports: map[string]map[string]int{}, bin: t.TempDir(),
 		server: moduleDirectory(t, "go.temporal.io/server"), ui: moduleDirectory(t, "github.com/temporalio/ui-server/v2"),
-		running: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{}, output: map[string]*buffer{},
+		running: map[string]*process.Process{},
 	}
 	for service, ports := range map[string][]string{
 		"postgres": {"5432"}, "temporal": append(slices.Sorted(maps.Values(temporalPorts)), "9090"),
 		"temporal-ui": {"8080"}, "api": {"8080", "8081", "9464"}, "worker": {"8080", "9464"},
 	} {
-		free, err := process.FreePorts(len(ports))
-		if err != nil {
-			t.Fatal(err)
-		}
+		free := devtest.FreePorts(t, len(ports))
 		h.ports[service] = map[string]int{}
 		for n, port := range ports {
 			h.ports[service][port] = free[n]

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 // base is the image that the others are made from, and stays for the next run.
@@ -80,19 +82,13 @@ func moduleVersion(directory string) string { return directory[strings.LastIndex
 // TestMain built.
 func (c *containers) productImage(t *testing.T) string {
 	t.Helper()
-	dockerfile, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, last, found := strings.Cut(string(dockerfile), "\nFROM scratch\n")
+	_, last, found := strings.Cut(devtest.ReadFile(t, filepath.Join(repository, "Dockerfile")), "\nFROM scratch\n")
 	if !found {
 		t.Fatal("the Dockerfile has no stage from scratch")
 	}
 	path := filepath.Join(c.dir, "Dockerfile")
 	first := "FROM " + base + " AS build\nLABEL " + label + "=\nCOPY millwright /out/millwright\nFROM scratch\n"
-	if err := os.WriteFile(path, []byte(first+last), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, path, first+last)
 	return path
 }
 

@@ -157,9 +157,7 @@ func (m *machine) make(t *testing.T) {
 	const packages = `systemd-sysv,dbus,postgresql-15,curl,ca-certificates`
 	here(".").sh(t, `mmdebstrap --quiet --variant=minbase --include=`+packages+` bookworm '`+m.root+`'`)
 	checkout := filepath.Join(m.root, "root/millwright")
-	if err := os.CopyFS(filepath.Join(checkout, "deploy"), withoutSecrets(t)); err != nil {
-		t.Fatal(err)
-	}
+	copyDeploy(t, checkout)
 	here(checkout).sh(t, `echo millwright >../../etc/hostname; install -D -t bin '`+millwright+`'`)
 	here(repository).sh(t, `install -t '`+checkout+`/bin' bin/devstack`)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +13,8 @@ import (
 
 	"github.com/compose-spec/compose-go/v2/cli"
 	"github.com/compose-spec/compose-go/v2/types"
+
+	"millwright/dev/devtest"
 )
 
 const (
@@ -72,17 +73,9 @@ type installation struct {
 func install(t *testing.T, env ...string) installation {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(filepath.Join(dir, "deploy"), withoutSecrets(t)); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.ReadFile(filepath.Join(repository, "docker-compose.yml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	copyDeploy(t, dir)
 	path := filepath.Join(dir, "docker-compose.yml")
-	if err := os.WriteFile(path, file, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	devtest.WriteFile(t, path, devtest.ReadFile(t, filepath.Join(repository, "docker-compose.yml")))
 	makeSecrets(t, dir)
 	options, err := cli.NewProjectOptions([]string{path},
 		cli.WithWorkingDirectory(dir), cli.WithEnv(env), cli.WithInterpolation(true), cli.WithResolvedPaths(true))
@@ -96,11 +89,10 @@ func install(t *testing.T, env ...string) installation {
 	return installation{dir, project}
 }
 
-// withoutSecrets copies deploy/ without the secrets that a developer may have created
-// there.
-func withoutSecrets(t *testing.T) fs.FS {
+// copyDeploy copies deploy/ into a directory, without the secrets that a developer may have created there.
+func copyDeploy(t *testing.T, into string) {
 	t.Helper()
-	copied := filepath.Join(t.TempDir(), "deploy")
+	copied := filepath.Join(into, "deploy")
 	if err := os.CopyFS(copied, os.DirFS(filepath.Join(repository, "deploy"))); err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +105,6 @@ func withoutSecrets(t *testing.T) fs.FS {
 			t.Fatal(err)
 		}
 	}
-	return os.DirFS(copied)
 }
 
 func makeSecrets(t *testing.T, dir string) string {
@@ -134,11 +125,7 @@ func secretFiles(t *testing.T, dir string) map[string]string {
 	}
 	found := map[string]string{}
 	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found[filepath.Base(path)] = string(content)
+		found[filepath.Base(path)] = devtest.ReadFile(t, path)
 	}
 	return found
 }

@@ -12,12 +12,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/dev/devtest"
 	"millwright/dev/postgres"
 	"millwright/dev/process"
 )
@@ -66,9 +66,9 @@ func TestTheServicesRun(t *testing.T) {
 	h.checkDatabases()
 
 	for _, name := range []string{"worker", "api"} {
-		grace := time.Duration(*i.project.Services[name].StopGracePeriod)
-		if status := h.stop(name, grace); status != 0 {
-			t.Errorf("%s ends with status %d when it is stopped:\n%s", name, status, h.output[name].String())
+		p := h.running[name]
+		if p.Stop(); p.ExitStatus() != 0 {
+			t.Error("when it is stopped,", p.Failure())
 		}
 	}
 }
@@ -108,67 +108,34 @@ func (h *harness) start(name string) {
 	}
 	cmd := exec.Command(program, command[1:]...)
 	cmd.Env = h.environ(name)
-	output := &buffer{}
-	cmd.Stdout, cmd.Stderr = output, output
-	if err := cmd.Start(); err != nil {
-		h.t.Fatalf("%s: %v", name, err)
+	p, err := process.Start(cmd, process.Options{Name: name, Log: filepath.Join(h.dir, name+".log")})
+	if err != nil {
+		h.t.Fatal(err)
 	}
-	h.running[name], h.ended[name], h.output[name] = cmd, make(chan struct{}), output
-	go func() {
-		_ = cmd.Wait() // ProcessState has the result
-		close(h.ended[name])
-	}()
-	h.t.Cleanup(func() { h.stop(name, time.Minute) })
-	if h.isJob(name) {
-		h.awaitEnd(name)
+	h.running[name] = p
+	h.t.Cleanup(p.Stop)
+	if !h.isJob(name) {
+		h.awaitHealth(name, p)
 		return
 	}
-	h.awaitHealth(name)
+	ctx, cancel := context.WithTimeout(h.t.Context(), startLimit)
+	defer cancel()
+	if err := p.Wait(ctx); err != nil {
+		h.t.Fatal(err)
+	}
 }
 
 const startLimit = 2 * time.Minute
 
-func (h *harness) awaitEnd(name string) {
+// awaitHealth waits until the service's health check succeeds.
+func (h *harness) awaitHealth(name string, p *process.Process) {
 	h.t.Helper()
-	select {
-	case <-h.ended[name]:
-	case <-time.After(startLimit):
-		h.t.Fatalf("%s did not end:\n%s", name, h.output[name].String())
-	}
-	if !h.running[name].ProcessState.Success() {
-		h.t.Fatalf("%s: %s\n%s", name, h.running[name].ProcessState, h.output[name].String())
-	}
-}
-
-func (h *harness) awaitHealth(name string) {
-	h.t.Helper()
-	h.awaitHealthOf(name, h.ended[name], func() string {
-		return h.running[name].ProcessState.String() + "\n" + h.output[name].String()
+	await(h.t, func() error {
+		if !p.Running() {
+			h.t.Fatal(p.Failure())
+		}
+		return h.health(name)
 	})
-}
-
-// awaitHealthOf waits until the service's health check succeeds; ending describes
-// how the service ended.
-func (h *harness) awaitHealthOf(name string, ended <-chan struct{}, ending func() string) {
-	h.t.Helper()
-	began := time.Now()
-	deadline := time.After(startLimit)
-	tick := time.NewTicker(200 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := h.health(name)
-		if err == nil {
-			h.t.Logf("%s is healthy after %s", name, time.Since(began).Round(10*time.Millisecond))
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ended:
-			h.t.Fatalf("%s ended: %s", name, ending())
-		case <-deadline:
-			h.t.Fatalf("%s is not healthy: %v", name, err)
-		}
-	}
 }
 
 // health runs the service's health check once.
@@ -212,35 +179,15 @@ func get(url string) int {
 	return response.StatusCode
 }
 
-// stop stops a process as docker stops a container, and returns its exit status.
-func (h *harness) stop(name string, grace time.Duration) int {
-	cmd := h.running[name]
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended
-	select {
-	case <-h.ended[name]:
-	case <-time.After(grace):
-		_ = cmd.Process.Kill()
-		<-h.ended[name]
-	}
-	return cmd.ProcessState.ExitCode()
-}
-
 // startPostgres starts a cluster as the image leaves it, with only the superuser of
 // the compose file, and runs the init script.
 func (h *harness) startPostgres() {
 	t := h.t
 	t.Helper()
-	root, err := os.MkdirTemp("", "millwright-compose-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { os.RemoveAll(root) })
-	if err := os.Chmod(root, 0o711); err != nil {
-		t.Fatal(err)
-	}
-	log := filepath.Join(root, "log")
+	root := devtest.OpenDirectory(t)
+	var err error
 	h.postgres, err = postgres.Start(t.Context(), postgres.Options{
-		Root: filepath.Join(root, "cluster"), Log: log, Throwaway: true, Port: h.ports["postgres"]["5432"],
+		Root: filepath.Join(root, "cluster"), Log: filepath.Join(root, "log"), Throwaway: true, Port: h.ports["postgres"]["5432"],
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -248,23 +195,23 @@ func (h *harness) startPostgres() {
 	t.Cleanup(h.postgres.Stop)
 	s := h.project.Services["postgres"]
 	user := *s.Environment["POSTGRES_USER"]
-	password := secretFiles(t, h.dir)["postgres_password"]
+	password := strings.TrimSpace(secretFiles(t, h.dir)["postgres_password"])
 	super, err := url.Parse(h.postgres.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.sql(super, "CREATE ROLE "+user+" SUPERUSER LOGIN PASSWORD '"+strings.TrimSpace(password)+"'")
+	h.sql(super, "CREATE ROLE "+user+" SUPERUSER LOGIN PASSWORD '"+password+"'")
 	if exec.Command("psql", "--version").Run() != nil && !exists(filepath.Join(h.postgres.Programs.Dir, "psql")) {
 		t.Skip("psql, which the init script runs, is not installed")
 	}
 	own := *super
-	own.User, own.Path = url.UserPassword(user, strings.TrimSpace(password)), "/postgres"
+	own.User, own.Path = url.UserPassword(user, password), "/postgres"
 	h.sql(&own, "DROP DATABASE millwright", "ALTER ROLE millwright RENAME TO bootstrap")
 
 	script := exec.CommandContext(t.Context(), filepath.Join(h.dir, "deploy/postgres/10-databases.sh"))
 	script.Env = []string{
 		"PATH=" + h.postgres.Programs.Dir + ":" + os.Getenv("PATH"), "POSTGRES_USER=" + user,
-		"PGHOST=" + process.Loopback, "PGPORT=" + super.Port(), "PGPASSWORD=" + strings.TrimSpace(password),
+		"PGHOST=" + process.Loopback, "PGPORT=" + super.Port(), "PGPASSWORD=" + password,
 	}
 	if output, err := script.CombinedOutput(); err != nil || len(output) > 0 {
 		t.Fatalf("the init script: %v\n%s", err, output)
@@ -276,7 +223,7 @@ func (h *harness) startPostgres() {
 		name, value, _ := strings.Cut(s.Command[n+1], "=")
 		h.sql(&own, "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	}
-	h.awaitHealthOf("postgres", h.postgres.Done(), func() string { return h.postgres.Ending() + "\n" + process.FileTail(log) })
+	h.awaitHealth("postgres", h.postgres.Process)
 }
 
 // checkDatabases checks that each role can connect only to its own databases.

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
@@ -62,12 +63,9 @@ func (w *walk) write(title, by, machine string, rows ...string) {
 // documented returns the only command, or block of commands, of running.md that matches.
 func documented(t *testing.T, pattern string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(repository, "docs/running.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := devtest.ReadFile(t, filepath.Join(repository, "docs/running.md"))
 	var found []string
-	for _, code := range regexp.MustCompile("(?s)```\\w*\n(.*?)```|`([^`\n]+)`").FindAllStringSubmatch(string(page), -1) {
+	for _, code := range regexp.MustCompile("(?s)```\\w*\n(.*?)```|`([^`\n]+)`").FindAllStringSubmatch(page, -1) {
 		if command := code[1] + code[2]; regexp.MustCompile(`(?s)` + pattern).MatchString(strings.TrimSpace(command)) {
 			found = append(found, command)
 		}
