@@ -9,74 +9,18 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// crowd is a listener that always has another connection.
-type crowd struct {
-	net.Listener
-	closed chan struct{}
-}
-
-func (c crowd) Accept() (net.Conn, error) {
-	select {
-	case <-c.closed:
-		return nil, net.ErrClosed
-	default:
-		conn, _ := net.Pipe()
-		return conn, nil
-	}
-}
-
-func (c crowd) Close() error {
-	select {
-	case <-c.closed:
-	default:
-		close(c.closed)
-	}
-	return nil
-}
-
-func TestConnectionsBeyondTheLimitWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		listener := limitConnections(crowd{closed: make(chan struct{})}, connectionLimits{total: 2, perNetwork: 2})
-		var open []net.Conn
-		var ended error
-		go func() {
-			for ended == nil {
-				conn, err := listener.Accept()
-				if ended = err; err == nil {
-					open = append(open, conn)
-				}
-			}
-		}()
-		want := func(n int) {
-			t.Helper()
-			synctest.Wait()
-			if len(open) != n {
-				t.Errorf("%d connections were accepted, want %d", len(open), n)
-			}
-		}
-		want(2)
-		for range 2 { // closing one twice frees one slot
-			_ = open[0].Close()
-			want(3)
-		}
-		_ = listener.Close()
-		_ = listener.Close()
-		synctest.Wait()
-		if !errors.Is(ended, net.ErrClosed) {
-			t.Errorf("a closed listener says %v", ended)
-		}
-	})
-}
-
 // queue is a listener whose connections come from a channel.
 type queue struct {
-	crowd
-	conns chan net.Conn
+	net.Listener
+	conns  chan net.Conn
+	closed chan struct{}
+	close  func()
 }
 
 func (q queue) Accept() (net.Conn, error) {
@@ -86,6 +30,11 @@ func (q queue) Accept() (net.Conn, error) {
 	case <-q.closed:
 		return nil, net.ErrClosed
 	}
+}
+
+func (q queue) Close() error {
+	q.close()
+	return nil
 }
 
 // remoteConn is a connection from an address.
@@ -107,17 +56,20 @@ type connections struct {
 	*limitedListener
 	from     queue
 	accepted chan net.Conn
+	ended    chan error // has the error after the last connection
 	t        *testing.T
 }
 
 func newConnections(t *testing.T, limits connectionLimits) connections {
 	t.Helper()
-	from := queue{crowd{closed: make(chan struct{})}, make(chan net.Conn)}
-	c := connections{limitConnections(from, limits), from, make(chan net.Conn, 100), t}
+	closed := make(chan struct{})
+	from := queue{conns: make(chan net.Conn), closed: closed, close: sync.OnceFunc(func() { close(closed) })}
+	c := connections{limitConnections(from, limits), from, make(chan net.Conn, 100), make(chan error, 1), t}
 	go func() {
 		for {
 			conn, err := c.Accept()
 			if err != nil {
+				c.ended <- err
 				return
 			}
 			c.setState(conn, http.StateNew)
@@ -176,6 +128,9 @@ func TestANetworkHasItsShareOfTheConnections(t *testing.T) {
 		if _, closed := c.open("192.0.2.1:1"); *closed {
 			t.Error("another address is affected")
 		}
+		if network := c.networkOf(remoteConn{from: &net.UnixAddr{}}); network != "" {
+			t.Errorf("a connection without an IP address has the limit of %s", network)
+		}
 	})
 }
 
@@ -196,11 +151,27 @@ func TestAnIdleConnectionMakesRoom(t *testing.T) {
 		}
 		c.setState(first, http.StateIdle)
 		synctest.Wait()
-		if conn := c.next(); conn == nil || !*firstClosed {
-			t.Errorf("a connection that became idle made room %t, is closed %t", conn != nil, *firstClosed)
+		fourth := c.next()
+		if fourth == nil || !*firstClosed {
+			t.Errorf("a connection that became idle made room %t, is closed %t", fourth != nil, *firstClosed)
 		}
 		if c.all.open != 2 || len(c.networks) != 2 {
 			t.Errorf("%d connections of %d networks are counted, want 2 of 2", c.all.open, len(c.networks))
+		}
+		c.setState(fourth, http.StateActive)
+		for range 2 { // closing one twice frees one place
+			_ = third.Close()
+		}
+		fifth, _ := c.open("192.0.2.5:1")
+		c.setState(fifth, http.StateActive)
+		sixth, sixthClosed := c.open("192.0.2.6:1")
+		if fifth == nil || sixth != nil || *sixthClosed {
+			t.Errorf("the fifth is accepted %t, the sixth %t, closed %t; want it to wait", fifth != nil, sixth != nil, *sixthClosed)
+		}
+		_ = c.Close()
+		synctest.Wait()
+		if err := <-c.ended; !errors.Is(err, net.ErrClosed) || !*sixthClosed {
+			t.Errorf("a closed listener says %v, the waiting connection is closed: %t", err, *sixthClosed)
 		}
 	})
 }
@@ -220,12 +191,13 @@ func TestIdleSocketsDoNotFillTheServer(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- serve(ctx, server, listener) }()
+	var open []net.Conn
 	dial := func() net.Conn {
 		conn, err := (&net.Dialer{Timeout: 20 * time.Second}).DialContext(t.Context(), "tcp", plain.Addr().String())
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { _ = conn.Close() })
+		open = append(open, conn)
 		return conn
 	}
 	for i := range 2 * limit {
@@ -241,6 +213,9 @@ func TestIdleSocketsDoNotFillTheServer(t *testing.T) {
 	line, err := bufio.NewReader(conn).ReadString('\n')
 	if err != nil || line != "HTTP/1.1 200 OK\r\n" {
 		t.Errorf("the response is %q: %v", line, err)
+	}
+	for _, conn := range open { // otherwise the server waits for them for seconds
+		_ = conn.Close()
 	}
 	cancel()
 	if err := <-ended; err != nil && !errors.Is(err, http.ErrServerClosed) {

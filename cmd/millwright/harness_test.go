@@ -54,6 +54,18 @@ func (h harness) run(args ...string) (string, error) {
 	return run(h.t, args...)
 }
 
+// reject runs commands that fail. Each error contains the text that it is listed with, and nothing but
+// usage is printed.
+func (h harness) reject(saying map[string]string) {
+	h.t.Helper()
+	for line, want := range saying {
+		out, err := h.run(words(line)...)
+		if err == nil || !strings.Contains(err.Error(), want) || printed(out) {
+			h.t.Errorf("millwright %s prints %q and says %v, want %s", line, out, err, want)
+		}
+	}
+}
+
 // json runs a command with --json; the command must succeed.
 func (h harness) json(args ...string) any {
 	h.t.Helper()
@@ -94,10 +106,18 @@ func (h harness) inReview() string {
 	return created.RecordID
 }
 
-// writeSecret writes a file and returns its path.
-func writeSecret(t *testing.T, content string) string {
+// setRequired sets the settings that every command needs.
+func setRequired(t *testing.T) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "secret")
+	t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
+	t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
+	t.Setenv("SECRET_SEALING_KEYS", "s1:two")
+}
+
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,31 +1,12 @@
 package main
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
-
-// lastingCommands are the commands that scripts and guides rely on.
-var lastingCommands = []string{
-	"api", "worker", "migrate", "import", "config", "version",
-	"trigger", "people list", "people invite", "people set-password", "people deactivate", "organizations list", "log list", "notices list", "work-orders list", "work-orders show", "issues list", "issues show",
-	"integrations list", "integrations renew-secret", "integrations disable", "integrations enable",
-	"webhooks list", "webhooks enable", "webhooks test", "deliveries list", "deliveries show", "deliveries redeliver",
-	"work-orders review", "work-orders hold", "work-orders resume", "issues resolve",
-}
-
-func TestLastingCommandsExist(t *testing.T) {
-	for _, path := range lastingCommands {
-		cmd, rest, err := rootCommand().Find(strings.Fields(path))
-		if err != nil || len(rest) > 0 || cmd.CommandPath() != "millwright "+path {
-			t.Errorf("%s: %v", path, err)
-		}
-	}
-}
 
 // every calls the function for the command and each one below it.
 func every(cmd *cobra.Command, visit func(*cobra.Command)) {
@@ -151,12 +132,5 @@ func TestErrorsListTheValidValues(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestWordsOfExamples(t *testing.T) {
-	got := words(`millwright x --reason 'The receiver moves.' --secret "$S"`)
-	if want := []string{"millwright", "x", "--reason", "The receiver moves.", "--secret", "$S"}; !slices.Equal(got, want) {
-		t.Errorf("words are %q", got)
 	}
 }

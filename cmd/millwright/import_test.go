@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"millwright/service/imports"
 	"millwright/service/servicetest"
@@ -19,20 +19,10 @@ import (
 
 const renamed = "organization: {key: acme}\nintegrations: [{key: erp, name: Renamed, webhooks: [{key: erp_hook, events: [work_order.created, issue.created, ping]}]}]\n"
 
-// importFile writes a file to import and returns its path.
-func importFile(t *testing.T, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "organization.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
 // A dry run shows the differences, does not write, and fails where the import would.
 func TestImportDryRun(t *testing.T) {
 	h := newHarness(t)
-	path := importFile(t, renamed)
+	path := writeFile(t, renamed)
 	name := func() string {
 		return servicetest.Value[string](h.Fixture, `SELECT name FROM identities WHERE id = $1`, h.ID("erp"))
 	}
@@ -70,11 +60,11 @@ webhook      erp_hook  events      -work_order.updated -work_order.status_change
 	if out, err = h.run("import", "--dry-run", path); err != nil || out != "no differences\n" {
 		t.Errorf("the dry run of nothing: %v\n%s", err, out)
 	}
-	out, err = h.run("import", "--dry-run", "--json", importFile(t, "organization: {key: acme}\nteams: [{key: other}]\n"))
+	out, err = h.run("import", "--dry-run", "--json", writeFile(t, "organization: {key: acme}\nteams: [{key: other}]\n"))
 	if err == nil || !strings.Contains(out, `"team \"other\" needs a name"`) || !strings.Contains(out, `"would_succeed": false`) {
 		t.Errorf("the dry run of a wrong file: %v\n%s", err, out)
 	}
-	if _, err := h.run("import", importFile(t, strings.Repeat("#", imports.MaxFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+	if _, err := h.run("import", writeFile(t, strings.Repeat("#", imports.MaxFile+2))); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("a file that is too large: %.200v", err)
 	}
 }
@@ -109,23 +99,16 @@ func startProgram(t *testing.T, args ...string) (*exec.Cmd, *bytes.Buffer) {
 // waits for; nothing of it is stored.
 func TestImportStops(t *testing.T) {
 	h := newHarness(t)
-	gate, err := h.Pool.Begin(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = gate.Rollback(t.Context()) }()
+	gate := servicetest.Begin(t, h.Fixture)
 	// The import locks the plan before it waits for the integration.
 	if _, err := gate.Exec(t.Context(), `SELECT FROM integrations FOR UPDATE`); err != nil {
 		t.Fatal(err)
 	}
 	waiting := func(want int) {
 		t.Helper()
-		await(t, func() bool {
-			return want == servicetest.Value[int](h.Fixture, `SELECT count(*) FROM pg_stat_activity
-				WHERE datname = current_database() AND application_name = 'millwright import' AND wait_event_type = 'Lock'`)
-		})
+		servicetest.Await(t, fmt.Sprintf("%d imports wait for the lock", want), func() bool { return servicetest.LockWaits(h.Fixture) == want })
 	}
-	path := importFile(t, renamed)
+	path := writeFile(t, renamed)
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		program, stderr := startProgram(t, "import", path)
 		waiting(1)
@@ -153,19 +136,5 @@ func TestImportStops(t *testing.T) {
 	}
 	if _ = program.Wait(); !strings.Contains(stderr.String(), "millwright: interrupted") {
 		t.Errorf("while it reads a pipe: %v, %s", program.ProcessState, stderr)
-	}
-}
-
-// await waits for a condition of another process.
-func await(t *testing.T, condition func() bool) {
-	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(time.Minute); !condition(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatal("it does not happen within a minute")
-		}
 	}
 }

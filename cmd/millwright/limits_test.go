@@ -15,9 +15,7 @@ import (
 // Package webhook imports nothing of the product, and the settings' defaults are
 // struct tags, so both repeat limits of package models.
 func TestLimitsAgree(t *testing.T) {
-	t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
-	t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
-	t.Setenv("SECRET_SEALING_KEYS", "s1:two")
+	setRequired(t)
 	s, err := loadSettings()
 	if err != nil {
 		t.Fatal(err)

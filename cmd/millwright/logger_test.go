@@ -42,9 +42,7 @@ func TestLogLinesSuitTheirReader(t *testing.T) {
 }
 
 func TestUnknownLogFormatIsRejected(t *testing.T) {
-	t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
-	t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
-	t.Setenv("SECRET_SEALING_KEYS", "s1:two")
+	setRequired(t)
 	t.Setenv("LOG_FORMAT", "xml")
 	if _, err := loadSettings(); err == nil || !strings.Contains(err.Error(), "LOG_FORMAT is malformed; it must be auto, text, json") {
 		t.Errorf("the error is %v", err)

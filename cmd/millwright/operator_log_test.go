@@ -64,15 +64,10 @@ func TestCommandsAsAPersonAreRecordedAsAnOperators(t *testing.T) {
 			t.Errorf("%s is recorded as %q, want %q", step.command, got, want)
 		}
 	}
-	var commands func(cmd *cobra.Command)
-	commands = func(cmd *cobra.Command) {
+	every(rootCommand(), func(cmd *cobra.Command) {
 		path := strings.TrimPrefix(cmd.CommandPath(), "millwright ")
 		if cmd.Flags().Lookup("as") != nil && !slices.Contains(reading, path) && !slices.Contains(written, path) {
 			t.Errorf("%s has --as: list it here", path)
 		}
-		for _, below := range cmd.Commands() {
-			commands(below)
-		}
-	}
-	commands(rootCommand())
+	})
 }

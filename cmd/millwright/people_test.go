@@ -67,20 +67,14 @@ func TestPeopleCommandsRejectMistakes(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE people SET email = 'pia@acme.example.com' WHERE id = $1`, h.ID("pia"))
 	h.Exec(`UPDATE people SET email = 'Pia@acme.example.com' WHERE id = $1`, h.ID("bob"))
-	for args, want := range map[string]string{
+	h.reject(map[string]string{
 		"people invite ann@acme --organization nowhere": "there is no organization nowhere; `millwright organizations list` shows their keys",
-		"people invite nonsense --organization acme":    "Enter an e-mail address, such as ann@example.com.",
 		"people list": "required flag(s) \"organization\" not set",
 		"people deactivate no.one@acme.example.com":                                                            "there is no person no.one@acme.example.com",
 		"people deactivate pia@acme.example.com":                                                               "several organizations have a person pia@acme.example.com: name one with --organization",
-		"people deactivate ann@acme.example.com":                                                               "Ann Field is the organization's last administrator. Make someone else an administrator first.",
 		"people deactivate dan@acme.example.com --replace-with bob@acme.example.com --as ann@acme.example.com": "--replace-with: there is no person bob@acme.example.com",
 		"people deactivate dan@acme.example.com --replace-with eve@acme.example.com":                           "--replace-with requires --as: work orders are assigned with that person's permissions",
 		"people deactivate dan@acme.example.com --replace-with " + h.ID("pia") + " --as ann@acme.example.com":  "Choose another active person of the organization.",
 		"people invite x@acme.example.com --organization acme --definition x":                                  "There is no such role.",
-	} {
-		if _, err := h.run(strings.Fields(args)...); err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", args, err, want)
-		}
-	}
+	})
 }

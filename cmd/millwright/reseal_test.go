@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -22,17 +23,10 @@ func TestResealCommand(t *testing.T) {
 		if (err == nil) != (step.fails == "") || err != nil && !strings.Contains(err.Error(), step.fails) || !strings.HasSuffix(out, step.says) {
 			t.Errorf("it prints %q, %v; want %q, %q", out, err, step.says, step.fails)
 		}
-		if strings.Contains(out+errorText(err), newer) {
+		if strings.Contains(fmt.Sprint(out, err), newer) {
 			t.Error("it prints a key")
 		}
 	}
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
 }
 
 func TestRestoredCommand(t *testing.T) {

@@ -9,9 +9,9 @@ import (
 
 func TestASecretCanBeInAFile(t *testing.T) {
 	t.Setenv("DATABASE_URL", "")
-	t.Setenv("DATABASE_URL_FILE", writeSecret(t, "postgres://mill:hunter2@db/mill\n"))
+	t.Setenv("DATABASE_URL_FILE", writeFile(t, "postgres://mill:hunter2@db/mill\n"))
 	t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
-	t.Setenv("SECRET_SEALING_KEYS_FILE", writeSecret(t, "s1:two"))
+	t.Setenv("SECRET_SEALING_KEYS_FILE", writeFile(t, "s1:two"))
 	s, err := loadSettings()
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +41,8 @@ func TestAnUnusableSecretFileIsNamed(t *testing.T) {
 	t.Setenv("DATABASE_URL_FILE", filepath.Join(t.TempDir(), "missing"))
 	t.Setenv("DATABASE_URL", "")
 	t.Setenv("TOKEN_SIGNING_KEYS", "t1:hunter2")
-	t.Setenv("TOKEN_SIGNING_KEYS_FILE", writeSecret(t, "t1:hunter3"))
-	t.Setenv("SECRET_SEALING_KEYS_FILE", writeSecret(t, " \n"))
+	t.Setenv("TOKEN_SIGNING_KEYS_FILE", writeFile(t, "t1:hunter3"))
+	t.Setenv("SECRET_SEALING_KEYS_FILE", writeFile(t, " \n"))
 	t.Setenv("SECRET_SEALING_KEYS", "")
 	t.Setenv("DATABASE_MAX_CONNECTIONS", "0")
 	_, err := loadSettings()
@@ -70,6 +70,7 @@ func TestAnUnusableSecretFileIsNamed(t *testing.T) {
 }
 
 func TestAnUnknownProxyIsWarnedOf(t *testing.T) {
+	setRequired(t)
 	for _, test := range []struct {
 		url     string
 		proxies string
@@ -79,9 +80,6 @@ func TestAnUnknownProxyIsWarnedOf(t *testing.T) {
 		{"https://api.example.com", "10.0.0.0/8", false},
 		{"http://127.0.0.1:8080", "", false},
 	} {
-		t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
-		t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
-		t.Setenv("SECRET_SEALING_KEYS", "s1:two")
 		t.Setenv("MILLWRIGHT_PUBLIC_URL", test.url)
 		t.Setenv("TRUSTED_PROXIES", test.proxies) // compose sets it empty by default
 		s, err := loadSettings()

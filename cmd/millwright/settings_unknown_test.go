@@ -8,9 +8,7 @@ import (
 
 // A misspelt setting stops the start and is named, instead of a default that no one notices.
 func TestAMisspeltSettingIsNamed(t *testing.T) {
-	t.Setenv("DATABASE_URL", "postgres://mill@db/mill")
-	t.Setenv("TOKEN_SIGNING_KEYS", "t1:one")
-	t.Setenv("SECRET_SEALING_KEYS", "s1:two")
+	setRequired(t)
 	t.Setenv("WEBHOOK_RETRY_SCHEDUEL", "1m")
 	if _, err := loadSettings(); err == nil || !strings.Contains(err.Error(), "WEBHOOK_RETRY_SCHEDUEL is no setting; is it WEBHOOK_RETRY_SCHEDULE?") {
 		t.Errorf("loadSettings: %v", err)

@@ -15,10 +15,10 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,73 +46,48 @@ type authority struct {
 func newAuthority(t *testing.T) *authority {
 	t.Helper()
 	a := &authority{t: t}
-	a.certificate, a.key, a.file = a.make("authority", nil)
+	a.file = a.issue("authority", 1)
 	return a
 }
 
-// make creates a certificate: the authority's own the first time.
-func (a *authority) make(name string, serial *big.Int) (*x509.Certificate, *ecdsa.PrivateKey, string) {
+// issue creates a certificate, the authority's own the first time, and returns the file with it and its key.
+func (a *authority) issue(name string, serial int64) (file string) {
 	a.t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
+	certificate := &x509.Certificate{
+		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: name}, DNSNames: []string{name},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
-	parent, signer := a.certificate, a.key
-	if parent == nil {
-		template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
-		parent, signer = template, key
-	} else {
-		template.SerialNumber = serial
+	if a.certificate == nil {
+		certificate.IsCA, certificate.BasicConstraintsValid, certificate.KeyUsage = true, true, x509.KeyUsageCertSign
+		a.certificate, a.key = certificate, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
+	public, err := x509.CreateCertificate(rand.Reader, certificate, a.certificate, &key.PublicKey, a.key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	certificate, err := x509.ParseCertificate(der)
+	private, err := x509.MarshalECPrivateKey(key)
 	if err != nil {
 		a.t.Fatal(err)
 	}
-	file := filepath.Join(a.t.TempDir(), name+".pem")
-	writePEM(a.t, file, "CERTIFICATE", der)
-	return certificate, key, file
+	return writeFile(a.t, string(slices.Concat(
+		pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: public}),
+		pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: private}))))
 }
 
-// issue creates a certificate signed by the authority and returns its files.
-func (a *authority) issue(name string, serial int64) (certificate, key string) {
-	a.t.Helper()
-	_, private, certificate := a.make(name, big.NewInt(serial))
-	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		a.t.Fatal(err)
-	}
-	key = strings.TrimSuffix(certificate, ".pem") + ".key"
-	writePEM(a.t, key, "EC PRIVATE KEY", der)
-	return certificate, key
-}
-
-func writePEM(t *testing.T, path, kind string, der []byte) {
-	t.Helper()
-	if err := os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// frontend is the part of Temporal's frontend that a client calls first, over TLS, for
-// clients with a certificate of its authority.
+// frontend is the part of Temporal's frontend that a client calls first, over TLS.
 type frontend struct {
 	workflowservice.UnimplementedWorkflowServiceServer
 	address string
 
 	mu sync.Mutex
-	// authorizations are the calls' headers, serials the serial numbers of the clients' certificates.
+	// authorizations are the calls' headers.
 	authorizations []string
-	serials        []int64
 }
 
 func (f *frontend) GetSystemInfo(context.Context, *workflowservice.GetSystemInfoRequest) (*workflowservice.GetSystemInfoResponse, error) {
@@ -130,26 +105,19 @@ func (f *frontend) take() []string {
 
 func newFrontend(t *testing.T, a *authority, clients tls.ClientAuthType) *frontend {
 	t.Helper()
-	certificate, key := a.issue("temporal.example.com", 2)
-	pair, err := tls.LoadX509KeyPair(certificate, key)
+	file := a.issue("temporal.example.com", 2)
+	pair, err := tls.LoadX509KeyPair(file, file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	pool := x509.NewCertPool()
-	pool.AddCert(a.certificate)
+	authority, err := os.ReadFile(a.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: clients, ClientCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
+	config.ClientCAs.AppendCertsFromPEM(authority)
 	f := &frontend{}
-	server := grpc.NewServer(
-		grpc.Creds(credentials.NewTLS(&tls.Config{
-			Certificates: []tls.Certificate{pair}, ClientAuth: clients, ClientCAs: pool, MinVersion: tls.VersionTLS12,
-			VerifyConnection: func(state tls.ConnectionState) error {
-				f.mu.Lock()
-				defer f.mu.Unlock()
-				for _, c := range state.PeerCertificates {
-					f.serials = append(f.serials, c.SerialNumber.Int64())
-				}
-				return nil
-			},
-		})),
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 			sent, _ := metadata.FromIncomingContext(ctx)
 			f.mu.Lock()
@@ -171,38 +139,39 @@ func newFrontend(t *testing.T, a *authority, clients tls.ClientAuthType) *fronte
 	return f
 }
 
-// reach checks the frontend's health with a client of these settings and returns the
-// client's log.
-func (f *frontend) reach(t *testing.T, s settings) (log string, err error) {
+// dial returns a client of these settings, and its log.
+func (f *frontend) dial(t *testing.T, s settings) (client.Client, *bytes.Buffer, error) {
 	t.Helper()
 	var written bytes.Buffer
 	s.TemporalAddress, s.Namespace = f.address, "default"
 	c, err := newTemporalClient(s, slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
-	if err != nil {
-		return written.String(), err
+	if err == nil {
+		t.Cleanup(c.Close)
 	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-	defer cancel()
-	_, err = c.CheckHealth(ctx, &client.CheckHealthRequest{})
+	return c, &written, err
+}
+
+// reach checks the frontend's health with a client of these settings and returns the client's log.
+func (f *frontend) reach(t *testing.T, s settings) (log string, err error) {
+	t.Helper()
+	c, written, err := f.dial(t, s)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err = c.CheckHealth(ctx, &client.CheckHealthRequest{})
+	}
 	return written.String(), err
 }
 
 func TestTemporalIsReachedOverTLS(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	f := newFrontend(t, ours, tls.RequireAndVerifyClientCert)
-	certificate, key := ours.issue("worker", 7)
-	strange, strangeKey := theirs.issue("worker", 8)
-	good := settings{
-		TemporalCA: ours.file, TemporalName: "temporal.example.com", TemporalCert: certificate, TemporalKey: key,
-	}
+	own, strange := ours.issue("worker", 7), theirs.issue("worker", 8)
+	good := settings{TemporalCA: ours.file, TemporalName: "temporal.example.com", TemporalCert: own, TemporalKey: own}
 	if _, err := f.reach(t, good); err != nil {
 		t.Fatalf("a client with the right files: %v", err)
 	}
-	if !slices.Contains(f.serials, 7) {
-		t.Errorf("the server saw the certificates %v", f.serials)
-	}
-	tests := []struct {
+	for _, tt := range []struct {
 		name   string
 		change func(*settings)
 		says   string
@@ -213,13 +182,12 @@ func TestTemporalIsReachedOverTLS(t *testing.T) {
 		{"another name", func(s *settings) { s.TemporalName = "temporal.example.org" }, "not temporal.example.org"},
 		{"no name", func(s *settings) { s.TemporalName = "" }, "127.0.0.1"},
 		{"no client certificate", func(s *settings) { s.TemporalCert, s.TemporalKey = "", "" }, "failed reaching server"},
-		{"another authority's client", func(s *settings) { s.TemporalCert, s.TemporalKey = strange, strangeKey }, "failed reaching server"},
+		{"another authority's client", func(s *settings) { s.TemporalCert, s.TemporalKey = strange, strange }, "failed reaching server"},
 		{"a file that is not there", func(s *settings) { s.TemporalCA = "/no/such.pem" }, "TEMPORAL_TLS_SERVER_CA_CERT_PATH names a file that cannot be read"},
-		{"a file without a certificate", func(s *settings) { s.TemporalCA = key }, "TEMPORAL_TLS_SERVER_CA_CERT_PATH: there is no PEM certificate in"},
-		{"a key of another certificate", func(s *settings) { s.TemporalKey = strangeKey }, "TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH name no pair"},
+		{"a file without a certificate", func(s *settings) { s.TemporalCA = writeFile(t, "x") }, "TEMPORAL_TLS_SERVER_CA_CERT_PATH: there is no PEM certificate in"},
+		{"a key of another certificate", func(s *settings) { s.TemporalKey = strange }, "TEMPORAL_TLS_CLIENT_CERT_PATH and TEMPORAL_TLS_CLIENT_KEY_PATH name no pair"},
 		{"a certificate without its key", func(s *settings) { s.TemporalKey = "" }, "must be set together"},
-	}
-	for _, tt := range tests {
+	} {
 		t.Run(tt.name, func(t *testing.T) {
 			s := good
 			tt.change(&s)
@@ -232,56 +200,33 @@ func TestTemporalIsReachedOverTLS(t *testing.T) {
 
 func TestARenewedClientCertificateNeedsNoRestart(t *testing.T) {
 	a := newAuthority(t)
-	f := newFrontend(t, a, tls.RequireAndVerifyClientCert)
-	certificate, key := a.issue("worker", 7)
-	s := settings{TemporalCA: a.file, TemporalName: "temporal.example.com", TemporalCert: certificate, TemporalKey: key}
-	config, err := s.temporalTLS()
+	file := a.issue("worker", 7)
+	config, err := settings{TemporalCert: file, TemporalKey: file}.temporalTLS()
 	if err != nil {
 		t.Fatal(err)
 	}
-	renewed, renewedKey := a.issue("worker", 9)
-	for from, to := range map[string]string{renewed: certificate, renewedKey: key} {
-		if err := os.Rename(from, to); err != nil {
-			t.Fatal(err)
-		}
-	}
-	config.NextProtos = []string{"h2"} // as gRPC asks
-	conn, err := tls.Dial("tcp", f.address, config)
-	if err != nil {
+	if err := os.Rename(a.issue("worker", 9), file); err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
-	if _, err := conn.Read(make([]byte, 1)); err != nil { // the server's first frame, after it saw the certificate
-		t.Fatal(err)
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !slices.Equal(f.serials, []int64{9}) {
-		t.Errorf("the server saw the certificates %v, want the renewed one", f.serials)
+	// TLS calls it for each connection.
+	if pair, err := config.GetClientCertificate(nil); err != nil || pair.Leaf.SerialNumber.Int64() != 9 {
+		t.Errorf("the next connection has %+v (%v), want the renewed certificate", pair, err)
 	}
 }
 
 func TestTheAPIKeyIsSentAndNeverLogged(t *testing.T) {
 	a := newAuthority(t)
 	f := newFrontend(t, a, tls.NoClientCert)
-	file := filepath.Join(t.TempDir(), "key")
-	write := func(key string) {
-		t.Helper()
-		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	write("first-key")
+	file := writeFile(t, "first-key\n")
 	t.Setenv("TEMPORAL_API_KEY_FILE", file)
-	s := settings{TemporalAPIKey: "first-key", TemporalCA: a.file, TemporalName: "temporal.example.com", TemporalAddress: f.address, Namespace: "default"}
-	var written bytes.Buffer
-	c, err := newTemporalClient(s, slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
+	c, written, err := f.dial(t, settings{TemporalAPIKey: "first-key", TemporalCA: a.file, TemporalName: "temporal.example.com"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
 	for _, key := range []string{"first-key", "second-key"} {
-		write(key)
+		if err := os.Rename(writeFile(t, key+"\n"), file); err != nil {
+			t.Fatal(err)
+		}
 		f.take()
 		if _, err := c.CheckHealth(t.Context(), &client.CheckHealthRequest{}); err != nil {
 			t.Fatal(err)
@@ -338,14 +283,10 @@ func TestTemporalIsFoundByItsAddressesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = server.Close() })
-	asked := make(chan dnsmessage.Type, 100)
-	go respondWithAddresses(server, asked)
-	dialed := make(chan string, 10)
+	var dialed, otherQuestion atomic.Value
+	go respondWithAddresses(server, &otherQuestion)
 	dial := grpc.WithContextDialer(func(_ context.Context, address string) (net.Conn, error) {
-		select {
-		case dialed <- address:
-		default:
-		}
+		dialed.Store(address)
 		return nil, errors.New("no connection")
 	})
 	temporal, err := newTemporalClient(settings{
@@ -360,23 +301,17 @@ func TestTemporalIsFoundByItsAddressesAlone(t *testing.T) {
 	if _, err := temporal.CheckHealth(ctx, nil); err == nil {
 		t.Error("Temporal is healthy")
 	}
-	select {
-	case address := <-dialed:
-		if address != "192.0.2.1:7233" {
-			t.Errorf("dialed %s", address)
-		}
-	default:
-		t.Error("nothing was dialed within five seconds")
+	if address := dialed.Load(); address != "192.0.2.1:7233" {
+		t.Errorf("dialed within five seconds: %v", address)
 	}
-	for range len(asked) {
-		if kind := <-asked; kind != dnsmessage.TypeA && kind != dnsmessage.TypeAAAA {
-			t.Errorf("the name was looked up for %s", kind)
-		}
+	if question := otherQuestion.Load(); question != nil {
+		t.Errorf("the name was looked up for %v", question)
 	}
 }
 
-// respondWithAddresses is a name server that responds to queries for addresses alone: each name has 192.0.2.1.
-func respondWithAddresses(server net.PacketConn, asked chan<- dnsmessage.Type) {
+// respondWithAddresses is a name server that responds to queries for addresses alone, and keeps another
+// question: each name has 192.0.2.1.
+func respondWithAddresses(server net.PacketConn, otherQuestion *atomic.Value) {
 	packet := make([]byte, 1500)
 	for {
 		n, from, err := server.ReadFrom(packet)
@@ -388,7 +323,6 @@ func respondWithAddresses(server net.PacketConn, asked chan<- dnsmessage.Type) {
 			continue
 		}
 		question := query.Questions[0]
-		asked <- question.Type
 		response := dnsmessage.Message{Header: dnsmessage.Header{ID: query.ID, Response: true}, Questions: query.Questions}
 		switch question.Type {
 		case dnsmessage.TypeA:
@@ -398,6 +332,7 @@ func respondWithAddresses(server net.PacketConn, asked chan<- dnsmessage.Type) {
 			}}
 		case dnsmessage.TypeAAAA: // none
 		default:
+			otherQuestion.Store(question.Type)
 			continue
 		}
 		if sent, err := response.Pack(); err == nil {

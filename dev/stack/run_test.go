@@ -104,12 +104,12 @@ func (c *checkout) expectNothingRuns(t *testing.T) {
 	}
 }
 
-// wantTexts checks that the output contains the texts.
-func wantTexts(t *testing.T, output string, texts ...string) {
+// wantOutput checks that the output has each of these strings.
+func wantOutput(t *testing.T, output string, wanted ...string) {
 	t.Helper()
-	for _, text := range texts {
-		if !strings.Contains(output, text) {
-			t.Errorf("%q is missing in:\n%s", text, output)
+	for _, want := range wanted {
+		if !strings.Contains(output, want) {
+			t.Errorf("%q is missing in:\n%s", want, output)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestRunKeepsItsData(t *testing.T) {
 	if status != 0 {
 		t.Errorf("the exit status is %d", status)
 	}
-	wantTexts(t, output, "api     | stopped in order", fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]),
+	wantOutput(t, output, "api     | stopped in order", fmt.Sprintf("worker  | metrics on 127.0.0.1:%d", c.ports[4]),
 		"work of week.yaml and demo.yaml", "margaret.ellison@northfield.example.com    for set-password idn_1",
 		"http://"+process.Address(c.ports[0])+"/docs",
 		"/namespaces/default/workflows?query=WorkflowType%3D%22WorkOrder%22+AND+ExecutionStatus%3D%22Running%22\n",
@@ -161,7 +161,7 @@ func TestRunKeepsItsData(t *testing.T) {
 		}
 		c.expectNothingRuns(t)
 	}
-	wantTexts(t, output, "the list of conflicts", "demo.yaml is not imported, see above: if the demo was changed, `")
+	wantOutput(t, output, "the list of conflicts", "demo.yaml is not imported, see above: if the demo was changed, `")
 }
 
 func TestRunEndsWhenAPartEndsBeforeTheStackIsReady(t *testing.T) {
@@ -171,7 +171,7 @@ func TestRunEndsWhenAPartEndsBeforeTheStackIsReady(t *testing.T) {
 	if err == nil {
 		t.Error("it succeeds")
 	}
-	wantTexts(t, string(out), "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words")
+	wantOutput(t, string(out), "millwright api ended unexpectedly (exit status 3); the last lines of its log:\nthe last words")
 	c.expectNothingRuns(t)
 }
 
@@ -218,7 +218,7 @@ func TestRunStartsAgain(t *testing.T) {
 	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
 		t.Errorf("the exit status is %d", status)
 	}
-	wantTexts(t, r.output(),
+	wantOutput(t, r.output(),
 		"stack   | millwright api ended unexpectedly (signal: killed); starting it again\n",
 		"stack   | millwright api runs again\n",
 		"stack   | Postgres ended unexpectedly (signal: killed); starting it again\n",
