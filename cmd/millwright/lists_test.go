@@ -94,29 +94,25 @@ func TestWorkOrdersListAndShow(t *testing.T) {
 	if _, err := h.Records.CancelWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, first, new("Not needed")); err != nil {
 		t.Fatal(err)
 	}
-	acme := []string{"work-orders", "list", "--organization", "acme"}
-	for name, test := range map[string]struct {
-		args []string
-		want []any
-	}{
-		"all, by key":          {acme, []any{second, first}},
-		"all, by id":           {[]string{"work-orders", "list", "--organization", h.Acme.OrganizationID}, []any{second, first}},
-		"a status":             {append(acme, "--status", "open"), []any{second}},
-		"two statuses":         {append(acme, "--status", "open,cancelled"), []any{second, first}},
-		"an external id":       {append(acme, "--external-id", "ext-Paint it"), []any{second}},
-		"an assignee":          {append(acme, "--assignee", h.ID("erp")), []any{first}},
-		"one":                  {append(acme, "--limit", "1"), []any{second}},
-		"as a manager":         {[]string{"work-orders", "list", "--as", "ANN@acme.example.com"}, []any{second, first}},
-		"as one who sees none": {[]string{"work-orders", "list", "--as", h.ID("zed")}, nil},
+	for filter, want := range map[string][]any{
+		"--organization acme":                              {second, first},
+		"--organization " + h.Acme.OrganizationID:          {second, first},
+		"--organization acme --status open":                {second},
+		"--organization acme --status open,cancelled":      {second, first},
+		"--organization acme --external-id 'ext-Paint it'": {second},
+		"--organization acme --assignee " + h.ID("erp"):    {first},
+		"--organization acme --limit 1":                    {second},
+		"--as ANN@acme.example.com":                        {second, first},
+		"--as " + h.ID("zed"):                              nil,
 	} {
-		if got := member(h.objects(test.args...), "id"); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", name, got, test.want)
+		if got := member(h.objects(words("work-orders list "+filter)...), "id"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", filter, got, want)
 		}
 	}
 	if out, err := h.run("work-orders", "list", "--organization", "polar", "--json"); err != nil || out != "[]\n" {
 		t.Errorf("an empty list is %q, %v", out, err)
 	}
-	lines := h.table(acme...)
+	lines := h.table("work-orders", "list", "--organization", "acme")
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "ID ") || !strings.HasPrefix(lines[1], second) || !strings.Contains(lines[2], "cancelled") || !strings.Contains(lines[2], "Replace�filter") {
 		t.Errorf("the table is %q", lines)
 	}
@@ -185,14 +181,14 @@ func TestIssuesListAndShow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for line, want := range map[string][]any{
+	for filter, want := range map[string][]any{
 		"--organization acme":                               {second, first},
 		"--organization acme --status resolved":             {first},
 		"--organization acme --external-id 'desk-It leaks'": {second},
 		"--as " + h.ID("bob"):                               nil,
 	} {
-		if got := member(h.objects(words("issues list "+line)...), "id"); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", line, got, want)
+		if got := member(h.objects(words("issues list "+filter)...), "id"); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", filter, got, want)
 		}
 	}
 	if lines := h.table("issues", "list", "--organization", "acme"); len(lines) != 3 || !strings.Contains(lines[2], "resolved") {
