@@ -24,6 +24,9 @@ import (
 // pinned is an image with a version of at least two numbers.
 var pinned = regexp.MustCompile(`^[a-z][a-z0-9/-]*:v?\d+\.\d+(\.\d+)?(-[a-z0-9.]+)?$`)
 
+// The longest time that api and worker take to stop, by their own limits.
+const stopsWithin = 25 * time.Second
+
 func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
 	i := install(t, "MILLWRIGHT_VERSION="+version)
 	all, err := i.project.WithProfiles([]string{"*"})
@@ -65,6 +68,9 @@ func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
 			}
 			if s.Restart != types.RestartPolicyUnlessStopped {
 				t.Errorf("restart is %q", s.Restart)
+			}
+			if g := s.StopGracePeriod; runsProduct(s) && (g == nil || time.Duration(*g) <= stopsWithin) {
+				t.Errorf("it has %v to stop", g)
 			}
 			if h := s.HealthCheck; h == nil || h.Disable || len(h.Test) < 2 || h.Test[0] != "CMD" ||
 				h.Interval == nil || h.Timeout == nil || h.Retries == nil || h.StartPeriod == nil {
@@ -196,18 +202,6 @@ func TestMonitoring(t *testing.T) {
 	}
 	if p := grafana.Ports; len(p) != 1 || p[0].HostIP != "127.0.0.1" {
 		t.Errorf("Grafana publishes %+v", p)
-	}
-}
-
-// The longest time that api and worker take to stop, by their own limits.
-const stopsWithin = 25 * time.Second
-
-func TestStopsAreNotCutShort(t *testing.T) {
-	i := install(t)
-	for _, name := range []string{"api", "worker"} {
-		if g := i.project.Services[name].StopGracePeriod; g == nil || time.Duration(*g) <= stopsWithin {
-			t.Errorf("%s has %v to stop", name, g)
-		}
 	}
 }
 

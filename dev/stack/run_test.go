@@ -46,9 +46,10 @@ func (c *checkout) command(t *testing.T) *exec.Cmd {
 
 // runningStack is one call of `devstack run`.
 type runningStack struct {
-	cmd *exec.Cmd
-	mu  sync.Mutex
-	all strings.Builder
+	cmd   *exec.Cmd
+	ended chan struct{}
+	mu    sync.Mutex
+	all   strings.Builder
 }
 
 // output returns what has been printed.
@@ -66,14 +67,29 @@ func (r *runningStack) Write(p []byte) (int, error) {
 
 func (c *checkout) start(t *testing.T) *runningStack {
 	t.Helper()
-	r := &runningStack{cmd: c.command(t)}
+	r := &runningStack{cmd: c.command(t), ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = r.cmd.Process.Kill(); _ = r.cmd.Wait() })
-	devtest.Eventually(t, "the stack is running", func() bool { return strings.Contains(r.output(), "Millwright is running.\n") })
+	go func() { _ = r.cmd.Wait(); close(r.ended) }()
+	t.Cleanup(func() { _ = r.cmd.Process.Kill(); <-r.ended })
+	devtest.Eventually(t, "the stack is running", func() bool {
+		if !r.runs() {
+			t.Fatalf("the stack ended:\n%s", r.output())
+		}
+		return strings.Contains(r.output(), "Millwright is running.\n")
+	})
 	return r
+}
+
+func (r *runningStack) runs() bool {
+	select {
+	case <-r.ended:
+		return false
+	default:
+		return true
+	}
 }
 
 // end sends a signal and returns the exit status and the whole output.
@@ -82,7 +98,7 @@ func (r *runningStack) end(t *testing.T, sig os.Signal) (int, string) {
 	if err := r.cmd.Process.Signal(sig); err != nil {
 		t.Fatal(err)
 	}
-	_ = r.cmd.Wait()
+	<-r.ended
 	return r.cmd.ProcessState.ExitCode(), r.output()
 }
 
@@ -204,17 +220,7 @@ func TestRunStartsAgain(t *testing.T) {
 	kill(t, line)
 	devtest.Eventually(t, "Postgres runs again", func() bool { return strings.Contains(r.output(), "stack   | Postgres runs again") })
 
-	ended := make(chan struct{})
-	go func() { _ = r.cmd.Wait(); close(ended) }()
-	devtest.Eventually(t, "the stack has ended", func() bool {
-		c.get("/fail")
-		select {
-		case <-ended:
-			return true
-		default:
-			return false
-		}
-	})
+	devtest.Eventually(t, "the stack has ended", func() bool { c.get("/fail"); return !r.runs() })
 	if status := r.cmd.ProcessState.ExitCode(); status != 1 {
 		t.Errorf("the exit status is %d", status)
 	}

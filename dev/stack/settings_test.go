@@ -39,21 +39,6 @@ func TestTheEnvironmentFileMeansTheSameToAShell(t *testing.T) {
 	}
 }
 
-func TestOwnEnvFileInTheShellChangesNothing(t *testing.T) {
-	dir := t.TempDir()
-	own := formatEnv([]setting{{"DATABASE_URL", "postgres://own"}, {"WEBHOOK_ALLOW_HTTP", "true"}})
-	devtest.WriteFile(t, envFile(dir), string(own))
-	t.Setenv("DATABASE_URL", "postgres://own")
-	t.Setenv("WEBHOOK_ALLOW_HTTP", "false")
-	forgetOwnEnv(dir)
-	if _, ok := os.LookupEnv("DATABASE_URL"); ok {
-		t.Error("a value of the environment file counts as set by the developer")
-	}
-	if os.Getenv("WEBHOOK_ALLOW_HTTP") != "false" {
-		t.Error("a value from elsewhere is lost")
-	}
-}
-
 // withoutSettings unsets what a developer may have set for the stack, for one test.
 func withoutSettings(t *testing.T) {
 	t.Helper()
