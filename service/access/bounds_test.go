@@ -81,7 +81,7 @@ func TestWritesOfAnOrganizationAreBounded(t *testing.T) {
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN EXCLUSIVE MODE`) // they are read
 	create := func(ctx context.Context, actor store.Actor) error {
-		return servicetest.Err(f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}))
+		return servicetest.ErrorOf(f.Records.CreateFeedback(ctx, actor, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}))
 	}
 	isBounded(t, f, release, func(ctx context.Context, _ int) error { return create(ctx, noisyActor) }, func() {
 		// It reaches the rules: the organization does not have this node.
@@ -98,7 +98,7 @@ func TestRareWritesOfAnOrganizationAreBounded(t *testing.T) {
 	ann, erp := f.As("ann"), f.As("erp")
 	release := locked(t, f.Fixture, `SELECT FROM integrations WHERE id = $1 FOR UPDATE`, f.ID("erp"))
 	isBounded(t, f, release, func(ctx context.Context, n int) error {
-		return servicetest.Err(f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n)))
+		return servicetest.ErrorOf(f.Integrations.RenameIntegration(ctx, ann, f.ID("erp"), fmt.Sprint("Name ", n)))
 	}, func() {
 		ola := f.As("ola")
 		ola.OrganizationID = f.Polar.OrganizationID
@@ -119,7 +119,7 @@ func TestListsOfAnOrganizationAreBounded(t *testing.T) {
 	quietActor.OrganizationID = f.Polar.OrganizationID
 	release := locked(t, f.Fixture, `LOCK TABLE feedback IN ACCESS EXCLUSIVE MODE`)
 	isBounded(t, f, release, func(ctx context.Context, _ int) error {
-		return servicetest.Err(f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1}))
+		return servicetest.ErrorOf(f.Records.FeedbackList(ctx, noisyActor, records.FeedbackFilter{}, lists.ListRequest{Limit: 1}))
 	}, func() {
 		if _, err := f.Records.WorkOrders(t.Context(), quietActor, records.WorkOrderFilter{}, lists.ListRequest{Limit: 1}); err != nil {
 			t.Errorf("another organization's list: %v", err)
@@ -136,22 +136,22 @@ func TestReadsOfPagesAreBounded(t *testing.T) {
 		read  func(context.Context, *servicetest.Harness, store.Actor) error
 	}{
 		"a search of people": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.People.ListForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}}))
+			return servicetest.ErrorOf(f.People.ListForPerson(ctx, actor, "", people.PersonFilter{NameFilter: lists.NameFilter{Search: "a"}}))
 		}},
 		"a person": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.People.PersonForPerson(ctx, actor, f.ID("bob")))
+			return servicetest.ErrorOf(f.People.PersonForPerson(ctx, actor, f.ID("bob")))
 		}},
 		"linked accounts": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.People.LinkedAccounts(ctx, actor))
+			return servicetest.ErrorOf(f.People.LinkedAccounts(ctx, actor))
 		}},
 		"the requirement of OpenID Connect": {"openid_accounts", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.People.OpenIDRequirementForPerson(ctx, actor, "https://id.example"))
+			return servicetest.ErrorOf(f.People.OpenIDRequirementForPerson(ctx, actor, "https://id.example"))
 		}},
 		"permissions on any node": {"permission_definitions", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.Inventory.HeldGrants(ctx, actor, models.GrantFeedbackCreate))
+			return servicetest.ErrorOf(f.Inventory.HeldGrants(ctx, actor, models.GrantFeedbackCreate))
 		}},
 		"an inbox": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
-			return servicetest.Err(f.People.Notices(ctx, actor, people.NoticeFilter{Read: true}))
+			return servicetest.ErrorOf(f.People.Notices(ctx, actor, people.NoticeFilter{Read: true}))
 		}},
 		"notices about a record": {"feedback", func(ctx context.Context, f *servicetest.Harness, actor store.Actor) error {
 			return f.People.ReadNoticesAbout(ctx, actor, "iss_00000000000000000000000000")

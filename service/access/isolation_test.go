@@ -97,7 +97,7 @@ func TestStrangersDisplaceNoCounts(t *testing.T) {
 	f := servicetest.New(t)
 	erp := tokenOf(t, f, "cli_erp", "secret-of-the-erp-integration")
 	for n := range 11_000 {
-		servicetest.Must(t, servicetest.Err(f.Access.CountAddress(fmt.Sprint("network ", n))))
+		servicetest.Must(t, servicetest.ErrorOf(f.Access.CountAddress(fmt.Sprint("network ", n))))
 	}
 	caller, _, err := f.Access.Admit(t.Context(), erp, nil)
 	servicetest.Must(t, err)
@@ -194,7 +194,7 @@ func TestReadsLeaveConnectionsToWrites(t *testing.T) {
 	reads.run(t, 4*organizations, func(ctx context.Context, n int) error {
 		actor := reader
 		actor.OrganizationID = fmt.Sprint("organization ", n%organizations)
-		return servicetest.Err(f.People.LinkedAccounts(ctx, actor))
+		return servicetest.ErrorOf(f.People.LinkedAccounts(ctx, actor))
 	})
 	servicetest.Await(t, "eight reads wait for the lock", func() bool { return servicetest.LockWaits(f.Fixture) == running })
 	if _, err := f.Records.CreateFeedback(t.Context(), erp, store.NoKey, records.NewFeedback{InventoryID: f.ID("ahu1"), Subject: "Noise"}); err != nil {

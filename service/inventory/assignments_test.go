@@ -69,7 +69,7 @@ func TestAssigningIsRejected(t *testing.T) {
 	ctx := t.Context()
 	f.Exec(`UPDATE people SET organization_definition_id = $2 WHERE id = $1`, f.ID("cat"), f.ID("org_incoming"))
 	f.Exec(`UPDATE assignments SET definition_id = $1 WHERE identity_id = ANY ($2)`, f.ID("manager"), []string{f.ID("erp"), f.ID("polar")})
-	servicetest.Must(t, servicetest.Err(f.Integrations.DeleteIntegration(ctx, store.Operator(), store.NoKey, f.ID("outsider"))))
+	servicetest.Must(t, servicetest.ErrorOf(f.Integrations.DeleteIntegration(ctx, store.Operator(), store.NoKey, f.ID("outsider"))))
 	operator, ann := store.Operator(), servicetest.Person(t, f, "ann")
 	nothing := "idn_00000000000000000000000001"
 	count := func() string {

@@ -73,7 +73,7 @@ func BenchmarkInventoryLevel(b *testing.B) {
 			actor := servicetest.Person(b, f, level.who)
 			level.level.Limit = models.DefaultPageSize + 1
 			servicetest.BenchReads(b, f, func() error {
-				return servicetest.Err(f.Inventory.Level(b.Context(), actor, level.level))
+				return servicetest.ErrorOf(f.Inventory.Level(b.Context(), actor, level.level))
 			})
 		})
 	}
@@ -97,7 +97,7 @@ func BenchmarkForms(b *testing.B) {
 	for _, limit := range []int{50, 200} {
 		b.Run(strconv.Itoa(limit), func(b *testing.B) {
 			servicetest.BenchReads(b, f, func() error {
-				return servicetest.Err(f.Inventory.Forms(b.Context(), f.Actor("erp"), lists.ListRequest{Limit: limit}))
+				return servicetest.ErrorOf(f.Inventory.Forms(b.Context(), f.Actor("erp"), lists.ListRequest{Limit: limit}))
 			})
 		})
 	}

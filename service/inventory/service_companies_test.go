@@ -78,7 +78,7 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	for _, by := range []string{"dispatch", "pia", "ola"} {
 		servicetest.Expect(t, by+" after", reads(by), "")
 	}
-	servicetest.Expect(t, "a change of the company", servicetest.Outcome(servicetest.Err(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.NoKey, open, s.IDs("stock"), nil))), "not_found")
+	servicetest.Expect(t, "a change of the company", servicetest.Outcome(servicetest.ErrorOf(s.Records.AssignWorkOrder(ctx, s.As("pia"), store.NoKey, open, s.IDs("stock"), nil))), "not_found")
 	if now := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch")); now <= epoch {
 		t.Errorf("the sync tokens of the company hold: epoch %d, then %d", epoch, now)
 	}
@@ -93,6 +93,6 @@ func TestEndOfAServiceCompany(t *testing.T) {
 	servicetest.Expect(t, "the notices", s.NoticesOf(open), "ola unassigned, pia unassigned")
 	servicetest.Expect(t, "left to do", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM ended_relations WHERE reached IS NOT NULL`), "0")
 
-	servicetest.Must(t, servicetest.Err(s.Imports.Overwrite(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n"))))
+	servicetest.Must(t, servicetest.ErrorOf(s.Imports.Overwrite(ctx, []byte("organization: {key: acme}\nservice_companies: [{key: polar}]\n"))))
 	servicetest.Expect(t, "after the relation began again", reads("dispatch"), "closed")
 }

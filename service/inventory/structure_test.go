@@ -258,7 +258,7 @@ func TestRetiredNodes(t *testing.T) {
 	if _, use, err := f.Inventory.NodeUse(ctx, ann, f.ID("hvac")); err != nil || use != (inventory.NodeUse{Nodes: 1, WorkOrders: 1}) {
 		t.Errorf("the use is %+v (%v)", use, err)
 	}
-	servicetest.Must(t, servicetest.Err(f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil)))
+	servicetest.Must(t, servicetest.ErrorOf(f.Records.CancelWorkOrder(ctx, ann, store.NoKey, order.RecordID, nil)))
 	servicetest.Expect(t, "without", fieldOf(f.Inventory.RetireNode(ctx, ann, store.NoKey, f.ID("ahu1"))), "")
 
 	_, err = f.Records.CreateWorkOrder(ctx, f.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Filter"})

@@ -147,14 +147,14 @@ func TestANodeOfAPerson(t *testing.T) {
 	for what, read := range map[string]func() error{
 		"a node": func() error { _, err := f.Inventory.NodeForPerson(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"a level": func() error {
-			return servicetest.Err(f.Inventory.Level(t.Context(), f.Actor("erp"), inventory.NodeLevel{}))
+			return servicetest.ErrorOf(f.Inventory.Level(t.Context(), f.Actor("erp"), inventory.NodeLevel{}))
 		},
 		"assignees": func() error {
-			return servicetest.Err(f.Records.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{}))
+			return servicetest.ErrorOf(f.Records.Assignees(t.Context(), f.Actor("erp"), f.ID("hq"), records.AssigneePage{}))
 		},
 		"choices": func() error { _, err := f.Records.AssigneeChoices(t.Context(), f.Actor("erp"), f.ID("hq")); return err },
 		"effects": func() error {
-			return servicetest.Err(f.Pages.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob")))
+			return servicetest.ErrorOf(f.Pages.AssignmentEffects(t.Context(), f.Actor("erp"), f.ID("hq"), f.ID("bob")))
 		},
 	} {
 		if err := read(); models.CodeOf(err) != models.CodePermissionDenied {
@@ -230,7 +230,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 		}},
 	}
 	for _, read := range reads {
-		servicetest.Must(t, servicetest.Err(read.do()))
+		servicetest.Must(t, servicetest.ErrorOf(read.do()))
 	}
 	var names, keys, words []string
 	for n := range 4000 {

@@ -143,7 +143,7 @@ func TestWhatAnIntegrationCanSee(t *testing.T) {
 		}
 	})
 	t.Run("an integration that is off sees nothing", func(t *testing.T) {
-		servicetest.Must(t, servicetest.Err(f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("erp"))))
+		servicetest.Must(t, servicetest.ErrorOf(f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("erp"))))
 		got, err := f.Pages.CanSee(ctx, ann, f.ID("erp"), atUnit)
 		if want := "visible false, not usable, by node, by created, by assigned"; err != nil || seen(got) != want {
 			t.Errorf("%s, want %s: %v", seen(got), want, err)

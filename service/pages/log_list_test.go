@@ -36,7 +36,7 @@ func TestACompanysLogHasWhatItDidForCustomers(t *testing.T) {
 	s.MustWrite(s.Records.AnswerWorkOrder(ctx, s.As("dispatch"), call, id, nil, records.SaveAnswers))
 	servicetest.Must(t, s.Records.AddComment(ctx, pia, store.NoKey, id, "The belt is loose."))
 	s.MustWrite(s.Records.UpdateWorkOrder(ctx, s.As("ann"), call, id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace both filters", Set: true}}))
-	servicetest.Must(t, servicetest.Err(s.Records.ReturnWorkOrder(ctx, pia, call, id, "No one is on site.")))
+	servicetest.Must(t, servicetest.ErrorOf(s.Records.ReturnWorkOrder(ctx, pia, call, id, "No one is on site.")))
 	const theirs = "Pia Frost work_order.assignees_changed, Pia Frost work_order.held, Pia Frost work_order.resumed, dispatch (API) work_order.answered, Pia Frost work_order.commented, "
 	servicetest.Expect(t, "the company's log", logged(t, s.Fixture, pia, pages.LogFilter{}), theirs+"Pia Frost work_order.returned")
 	servicetest.Expect(t, "the customer's log", logged(t, s.Fixture, s.As("ann"), pages.LogFilter{}),

@@ -22,23 +22,23 @@ import (
 func managedReads(f *servicetest.Fixture) map[string]func(ctx context.Context, actor store.Actor, integration, address string) error {
 	return map[string]func(ctx context.Context, actor store.Actor, integration, address string) error{
 		"integration": func(ctx context.Context, a store.Actor, i, _ string) error {
-			return servicetest.Err(f.Pages.ManagedIntegration(ctx, a, i))
+			return servicetest.ErrorOf(f.Pages.ManagedIntegration(ctx, a, i))
 		},
 		"effects": func(ctx context.Context, a store.Actor, i, _ string) error {
 			_, _, err := f.Pages.ManagedIntegrationEffects(ctx, a, i)
 			return err
 		},
 		"access": func(ctx context.Context, a store.Actor, i, _ string) error {
-			return servicetest.Err(f.Pages.CanSee(ctx, a, i, f.ID("ahu1")))
+			return servicetest.ErrorOf(f.Pages.CanSee(ctx, a, i, f.ID("ahu1")))
 		},
 		"webhook": func(ctx context.Context, a store.Actor, _, h string) error {
-			return servicetest.Err(f.Webhooks.ManagedWebhook(ctx, a, h))
+			return servicetest.ErrorOf(f.Webhooks.ManagedWebhook(ctx, a, h))
 		},
 		"missed": func(ctx context.Context, a store.Actor, _, h string) error {
-			return servicetest.Err(f.Webhooks.CountMissed(ctx, a, h, models.Time{}))
+			return servicetest.ErrorOf(f.Webhooks.CountMissed(ctx, a, h, models.Time{}))
 		},
 		"test": func(ctx context.Context, a store.Actor, _, h string) error {
-			return servicetest.Err(f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, h))
+			return servicetest.ErrorOf(f.Webhooks.BeginWebhookTest(ctx, a, store.NoKey, h))
 		},
 	}
 }
@@ -81,8 +81,8 @@ func TestTheStateOfIntegrations(t *testing.T) {
 	window := f.Clock.Now().Truncate(time.Minute)
 	f.Exec(`INSERT INTO call_counts (subject, process, window_start, calls) VALUES ($1, 'one', $3, 5), ($1, 'two', $3, 2), ($1, 'three', $4, 1), ($2, 'one', $4, 9)`, f.ID("erp"), f.ID("reader"), window, window.Add(-2*time.Hour))
 	f.Exec(`INSERT INTO webhook_health (webhook_id, failing_since) VALUES ($1, $2)`, f.ID("reader_hook"), window)
-	servicetest.Must(t, servicetest.Err(f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house")))
-	servicetest.Must(t, servicetest.Err(f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true })))
+	servicetest.Must(t, servicetest.ErrorOf(f.Webhooks.DisableWebhook(ctx, ann, store.NoKey, f.ID("reader_updates"), "Moving house")))
+	servicetest.Must(t, servicetest.ErrorOf(f.Upkeep.RemoveExpired(ctx, upkeep.RemovalBatch, func() bool { return true })))
 	list, err := f.Integrations.Managed(ctx, ann)
 	servicetest.Must(t, err)
 	got := map[string]string{}

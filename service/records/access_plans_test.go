@@ -46,7 +46,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 	}
 	read := func(read func() ([]byte, error)) func() {
 		return func() {
-			servicetest.Must(t, servicetest.Err(read()))
+			servicetest.Must(t, servicetest.ErrorOf(read()))
 		}
 	}
 	checks := []struct {

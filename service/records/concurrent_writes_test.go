@@ -190,7 +190,7 @@ func TestACallEndsWhileItsWriteWaits(t *testing.T) {
 	other := servicetest.Begin(t, f.Fixture)
 	servicetest.ExecIn(t, other, `SELECT FROM work_orders WHERE id = $1 FOR UPDATE`, id)
 	change := func(ctx context.Context, title string) error {
-		return servicetest.Err(f.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{Title: sent(title)}))
+		return servicetest.ErrorOf(f.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{Title: sent(title)}))
 	}
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- change(t.Context(), "First") }()

@@ -61,7 +61,7 @@ func TestAStaleFormOfAWorkOrderIsRejected(t *testing.T) {
 	save := func() error {
 		form := ofForm(s, "ann", "form", store.ETag(shownTo(s, "ann", id)))
 		servicetest.Must(t, updates(s, "sol", id, records.WorkOrderPatch{Title: sent("By Sol")}))
-		return servicetest.Err(s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), form, id, records.WorkOrderPatch{Title: sent("By Ann")}))
+		return servicetest.ErrorOf(s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), form, id, records.WorkOrderPatch{Title: sent("By Ann")}))
 	}
 	s.Clock.Advance(time.Minute)
 	err := save()

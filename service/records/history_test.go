@@ -295,7 +295,7 @@ func TestHistoryIsForReaders(t *testing.T) {
 	order, feedback := s.NewWorkOrder([]string{"bob"}, nil), issue(s, "erp")
 	expect := func(who, id, want string) {
 		t.Helper()
-		servicetest.Expect(t, who+" of "+id, servicetest.Outcome(servicetest.Err(s.Records.History(t.Context(), s.As(who), id))), want)
+		servicetest.Expect(t, who+" of "+id, servicetest.Outcome(servicetest.ErrorOf(s.Records.History(t.Context(), s.As(who), id))), want)
 		_, err := s.Records.HistoryPage(t.Context(), s.As(who), id, 0, 0)
 		servicetest.Expect(t, who+" reads a page about "+id, servicetest.Outcome(err), want)
 	}

@@ -102,7 +102,7 @@ func TestNoOneIsNotifiedOfAssignmentsOnAClosedWorkOrder(t *testing.T) {
 			"assign":   func(id string) error { return assigns(s, "erp", id, []string{"bob", "crew"}, []string{"dan"}) },
 			"unassign": func(id string) error { return removes(s, "erp", id, "cat") },
 			"replace": func(id string) error {
-				return servicetest.Err(s.Records.ReplaceWorkers(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob")))
+				return servicetest.ErrorOf(s.Records.ReplaceWorkers(t.Context(), s.As("erp"), store.NoKey, id, s.IDs("bob")))
 			},
 		} {
 			t.Run(name+" "+string(status), func(t *testing.T) {

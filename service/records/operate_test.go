@@ -43,19 +43,19 @@ func operate(s *servicetest.Harness, actor store.Actor, key store.Key, operation
 // does is what an operation by someone of the fixture results in.
 func does(s *servicetest.Harness, who string, operation models.Operation, id string) error {
 	s.T.Helper()
-	return servicetest.Err(operate(s, s.As(who), store.NoKey, operation, id))
+	return servicetest.ErrorOf(operate(s, s.As(who), store.NoKey, operation, id))
 }
 
 func assigns(s *servicetest.Harness, who, id string, workers, consultants []string) error {
-	return servicetest.Err(s.Records.AssignWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, s.IDs(workers...), s.IDs(consultants...)))
+	return servicetest.ErrorOf(s.Records.AssignWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, s.IDs(workers...), s.IDs(consultants...)))
 }
 
 func removes(s *servicetest.Harness, who, id, whom string) error {
-	return servicetest.Err(s.Records.UnassignWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, s.ID(whom)))
+	return servicetest.ErrorOf(s.Records.UnassignWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, s.ID(whom)))
 }
 
 func updates(s *servicetest.Harness, who, id string, patch records.WorkOrderPatch) error {
-	return servicetest.Err(s.Records.UpdateWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, patch))
+	return servicetest.ErrorOf(s.Records.UpdateWorkOrder(s.T.Context(), s.As(who), store.NoKey, id, patch))
 }
 
 // creates is what a new work order with the workers on AHU 1 results in.
@@ -75,7 +75,7 @@ func gives(s *servicetest.Harness, who string) string {
 }
 
 func resolves(s *servicetest.Harness, who, id string) error {
-	return servicetest.Err(s.Records.ResolveFeedback(s.T.Context(), s.As(who), store.NoKey, id))
+	return servicetest.ErrorOf(s.Records.ResolveFeedback(s.T.Context(), s.As(who), store.NoKey, id))
 }
 
 // expectOutcome compares what a write results in. If it fails, the record must be as before.

@@ -47,7 +47,7 @@ func TestOperatorsActAsPeople(t *testing.T) {
 			}
 			s.ClearEffects(id)
 			act := func() error {
-				return servicetest.Err(operate(s, operatorAs(s, test.person, id), store.NoKey, test.operation, id))
+				return servicetest.ErrorOf(operate(s, operatorAs(s, test.person, id), store.NoKey, test.operation, id))
 			}
 			if test.after == "" {
 				expectOutcome(t, s, "the outcome", id, act, denied)

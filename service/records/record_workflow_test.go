@@ -209,7 +209,7 @@ func TestNoWriteIsLostBetweenMarkAndLoad(t *testing.T) {
 	const afterTheMark = "AFTER INSERT OR UPDATE ON dirty_records FOR EACH ROW"
 	cancel := func(s *servicetest.Harness, id string) func() error {
 		return func() error {
-			return servicetest.Err(s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.NoKey, id, nil))
+			return servicetest.ErrorOf(s.Records.CancelWorkOrder(context.WithoutCancel(s.T.Context()), s.As("erp"), store.NoKey, id, nil))
 		}
 	}
 	inBackground := func(do func() error) <-chan error {

@@ -20,7 +20,7 @@ func inReview(s *servicetest.Harness, consultants ...string) string {
 }
 
 func review(s *servicetest.Harness, key, id string, review records.Review) error {
-	return servicetest.Err(s.Records.ReviewWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, review))
+	return servicetest.ErrorOf(s.Records.ReviewWorkOrder(s.T.Context(), s.As(key), store.NoKey, id, review))
 }
 
 // Operations that only the console offers leave a change in the history, Log Records, events and notices.

@@ -38,7 +38,7 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, 20_000},
 	}
 	run := func(actor store.Actor, b bounded) error {
-		return servicetest.Err(f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50))
+		return servicetest.ErrorOf(f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50))
 	}
 	actors := map[string]store.Actor{}
 	for name, key := range map[string]string{"many nodes": "erp", "few nodes": "reader"} {

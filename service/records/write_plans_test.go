@@ -46,7 +46,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		if !create().Replayed {
 			t.Error("a repetition creates a work order")
 		}
-		servicetest.Must(t, servicetest.Err(h.Records.WorkOrder(ctx, erp, id)))
+		servicetest.Must(t, servicetest.ErrorOf(h.Records.WorkOrder(ctx, erp, id)))
 		h.MustWrite(h.Records.UpdateWorkOrder(ctx, erp, keyed(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: "y", Set: true}}))
 		h.MustWrite(h.Records.AssignWorkOrder(ctx, erp, keyed(), id, h.IDs("crew"), h.IDs("dan")))
 		h.MustWrite(h.Records.UnassignWorkOrder(ctx, erp, keyed(), id, h.ID("crew")))
@@ -56,7 +56,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 		h.MustWrite(h.Records.CancelWorkOrder(ctx, erp, keyed(), id, nil))
 		result, err := h.Records.CreateFeedback(ctx, erp, keyed(), records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "x", ExternalID: &reference})
 		servicetest.Must(t, err)
-		servicetest.Must(t, servicetest.Err(h.Records.Feedback(ctx, erp, result.RecordID)))
+		servicetest.Must(t, servicetest.ErrorOf(h.Records.Feedback(ctx, erp, result.RecordID)))
 		for _, record := range []string{id, result.RecordID} {
 			servicetest.Must(t, h.Records.AddComment(ctx, ann, store.NoKey, record, "x"))
 		}

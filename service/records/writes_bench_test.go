@@ -58,7 +58,7 @@ func BenchmarkWrites(b *testing.B) {
 		}
 		measure("change", func(ctx context.Context, n int64, key store.Key) error {
 			patch := records.WorkOrderPatch{Title: records.Sent[string]{Value: "Replace the filter " + rand.Text(), Set: true}}
-			return servicetest.Err(f.Records.UpdateWorkOrder(ctx, erp, key, writtenWorkOrder(n*7919%20_000), patch))
+			return servicetest.ErrorOf(f.Records.UpdateWorkOrder(ctx, erp, key, writtenWorkOrder(n*7919%20_000), patch))
 		})
 		measure("creation", func(ctx context.Context, n int64, key store.Key) error {
 			_, err := f.Records.CreateWorkOrder(ctx, erp, key, records.NewWorkOrder{

@@ -231,8 +231,8 @@ func Must(t testing.TB, steps ...error) {
 	}
 }
 
-// Err is the error of a call that returns something else, too.
-func Err[T any](_ T, err error) error { return err }
+// ErrorOf returns the error of a call that returns something else, too.
+func ErrorOf[T any](_ T, err error) error { return err }
 
 // Outcome returns "ok", or the code and the rule of an error.
 func Outcome(err error) string {

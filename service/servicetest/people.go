@@ -61,17 +61,6 @@ func WantCode(t *testing.T, what string, err error, want models.Code) {
 	}
 }
 
-// Must ends the test if something that it needs has failed.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// ErrorOf returns the error of a call that returns something else, too.
-func ErrorOf[T any](_ T, err error) error { return err }
-
 // AssignmentsOf returns the assignments on a node, as identity=definition in keys of the fixture.
 func AssignmentsOf(f *Fixture, node string) string {
 	lines := strings.Fields(f.WithKeys(Value[string](f, `
