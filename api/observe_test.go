@@ -204,6 +204,20 @@ func counted(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	return all
 }
 
+// Two APIs that counted into one registry would be one in every figure.
+func TestTwoAPIsDoNotShareARegistry(t *testing.T) {
+	t.Parallel()
+	s := apitest.New(t)
+	options := api.Options{PublicURL: servicetest.Issuer, Version: "test", Metrics: prometheus.NewRegistry()}
+	api.New(s.Service, options)
+	defer func() {
+		if recover() == nil {
+			t.Error("registering the metrics of a second API did not fail")
+		}
+	}()
+	api.New(s.Service, options)
+}
+
 // unread discards log lines.
 type unread struct{}
 

@@ -186,6 +186,7 @@ func TestIssuesListAndShow(t *testing.T) {
 		"--organization acme --status resolved":             {first},
 		"--organization acme --external-id 'desk-It leaks'": {second},
 		"--as " + h.ID("bob"):                               nil,
+		"--organization polar":                              nil,
 	} {
 		if got := member(h.objects(words("issues list "+filter)...), "id"); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", filter, got, want)
@@ -229,6 +230,9 @@ func TestLogList(t *testing.T) {
 	}
 	if got := h.objects("log", "list", "--as", "ann@acme.example.com"); len(got) != len(list) {
 		t.Errorf("an administrator sees %d, want %d", len(got), len(list))
+	}
+	if got := h.objects("log", "list", "--organization", "polar", "--record", id); len(got) != 0 {
+		t.Errorf("another organization's log has %v", got)
 	}
 	if lines := h.table("log", "list", "--organization", "acme"); !strings.HasPrefix(lines[0], "TIME ") || !strings.Contains(lines[2], "erp (API)") {
 		t.Errorf("the table is %q", lines)

@@ -75,6 +75,9 @@ func TestWritesEndSessionsAndWaysToSignIn(t *testing.T) {
 		{"deactivated", func() error {
 			return servicetest.ErrorOf(f.People.DeactivatePerson(ctx, ann, store.NoKey, f.ID("bob"), ""))
 		}, "password", everything},
+		{"ways to sign in removed", func() error {
+			return servicetest.ErrorOf(f.People.RemoveWaysIn(ctx, ann, store.NoKey, f.ID("bob")))
+		}, "", everything},
 		{"another address", func() error {
 			return servicetest.ErrorOf(f.People.ChangePersonEmail(ctx, ann, store.NoKey, f.ID("bob"), "robert@acme.example.com"))
 		}, "shared private password", everything},
