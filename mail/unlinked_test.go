@@ -22,6 +22,7 @@ func TestUnlinked(t *testing.T) {
 		"evil。example ｡ａ．рф":              "evil。 example ｡ ａ． рф",
 		"evil.\u200bexample":              "evil. \u200bexample",
 		"ann@evil.example":                "ann@ evil. example",
+		"ann＠evil http：//evil":            "ann＠ evil http： //evil",
 		"mailto:ann tel:+123 javascript:": "mailto: ann tel: +123 javascript:",
 		"http://10.0.0.1:8080/":           "http: //10.0.0.1:8080/",
 		`\\evil\share`:                    `\ \evil\share`,

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 //go:embed testdata/statuses.txt
@@ -150,6 +151,24 @@ func TestUnknownOperationPanics(t *testing.T) {
 		}
 	}()
 	_, _ = StatusOpen.Apply("repaint", "")
+}
+
+// A closed work order is not overdue.
+func TestOverdue(t *testing.T) {
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	before, after := TimeOf(now.Add(-time.Second)), TimeOf(now.Add(time.Second))
+	for _, tt := range []struct {
+		status WorkOrderStatus
+		target *Time
+		want   bool
+	}{
+		{StatusOpen, &before, true}, {StatusOnHold, &before, true}, {StatusSentToInspection, &before, true},
+		{StatusComplete, &before, false}, {StatusCancelled, &before, false}, {StatusOpen, &after, false}, {StatusOpen, nil, false},
+	} {
+		if got := tt.status.Overdue(tt.target, now); got != tt.want {
+			t.Errorf("%s by %v: %t, want %t", tt.status, tt.target, got, tt.want)
+		}
+	}
 }
 
 func TestStatuses(t *testing.T) {
