@@ -246,12 +246,21 @@ func (i *observedOutbound) SideEffectWithOptions(
 func (i *observedOutbound) UpsertTypedSearchAttributes(ctx workflow.Context, attributes ...temporal.SearchAttributeUpdate) error {
 	err := i.Next.UpsertTypedSearchAttributes(ctx, attributes...)
 	now := map[string]string{}
-	for key, value := range i.GetTypedSearchAttributes(ctx).GetUntypedValues() {
-		if at, isTime := value.(time.Time); isTime {
-			value = at.Sub(began)
-		}
-		if value != nil {
-			now[key.GetName()] = fmt.Sprint(value)
+	set := i.GetTypedSearchAttributes(ctx)
+	for _, key := range Attributes {
+		switch key := key.(type) {
+		case temporal.SearchAttributeKeyKeyword:
+			if value, ok := set.GetKeyword(key); ok {
+				now[key.GetName()] = value
+			}
+		case temporal.SearchAttributeKeyInt64:
+			if value, ok := set.GetInt64(key); ok {
+				now[key.GetName()] = fmt.Sprint(value)
+			}
+		case temporal.SearchAttributeKeyTime:
+			if value, ok := set.GetTime(key); ok {
+				now[key.GetName()] = value.Sub(began).String()
+			}
 		}
 	}
 	i.o.shown = append(i.o.shown, shown{sinceBeginning(ctx), now, workflow.GetCurrentDetails(ctx)})
