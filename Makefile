@@ -12,11 +12,6 @@ ifeq ($(shell git rev-parse --quiet --verify HEAD 2>/dev/null),)
   export GOFLAGS := $(strip $(GOFLAGS) -buildvcs=false)
 endif
 
-# One kind of build, static and without the machine's paths, so that nothing is compiled twice. The race detector needs C.
-export CGO_ENABLED := 0
-export GOFLAGS     := $(strip $(GOFLAGS) -trimpath)
-WITH_RACE          := $(if $(RACE),export CGO_ENABLED=1;)
-
 # Not in tools/go.mod, because they and golangci-lint need different dependencies.
 GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.8.0
 CYCLONEDX   := github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.10.0
@@ -108,7 +103,7 @@ test: bin/devstack ## Before a change lands: everything, on a throwaway Postgres
 .PHONY: test-product
 test-product: export GORACE ?= atexit_sleep_ms=0
 test-product: bin/devstack ## ... only the product
-	@$(WITH_RACE) status=0; for packages in $(if $(PKG),'$(PKG)',"$$(go list ./... | grep -v /e2e$$ | tr '\n' ' ')" ./e2e); do \
+	@status=0; for packages in $(if $(PKG),'$(PKG)',"$$(go list ./... | grep -v /e2e$$ | tr '\n' ' ')" ./e2e); do \
 		bin/devstack exec -- go test -timeout 30m $(RACE) $(TESTFLAGS) $$packages || status=1; \
 	done; exit $$status
 
@@ -119,8 +114,8 @@ test-dev: bin/devstack ## ... only dev/
 	@root="$$PWD"; cd dev || exit; export DEVSTACK="$$root/bin/devstack"; status=0; \
 	packages() { go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... | grep $$1 ' go.temporal.io/server/' | cut -d ' ' -f 1; }; \
 	try() { echo "cd dev && go test $$*"; go test -timeout 30m "$$@" || status=1; }; \
+	try $(RACE) $(TESTFLAGS) $$(packages -v); \
 	try $(TESTFLAGS) $$(packages -e); \
-	$(WITH_RACE) try $(RACE) $(TESTFLAGS) $$(packages -v); \
 	exit $$status
 
 # compose-test and systemd-test are not part of test: they need a container engine with Compose 2.24 or newer, and root.
@@ -144,7 +139,7 @@ systemd-test: bin/devstack ## Boot a machine with the systemd units and run the 
 
 .PHONY: conformance
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
-	$(WITH_RACE) bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
+	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
 
 # Without the race detector, since it runs each rule's test at least twice.
 .PHONY: conformance-proof
@@ -327,11 +322,11 @@ vuln: ## Check the dependencies for known vulnerabilities (needs vuln.go.dev; no
 .PHONY: release
 release: bin/cyclonedx-gomod ## At a tag: build archives, checksums and SBOMs into dist/, and keep the API's document (docs/releasing.md)
 	@rm -rf dist && mkdir dist && \
-	go build -buildvcs=true -ldflags='-s -w' -o bin/millwright ./cmd/millwright && \
+	CGO_ENABLED=0 go build -buildvcs=true -trimpath -ldflags='-s -w' -o bin/millwright ./cmd/millwright && \
 	version="$$(bin/millwright --version)" && version="$${version##* }" && \
 	for platform in $(PLATFORMS); do \
 		name="millwright_$${version}_$${platform%/*}_$${platform#*/}" && echo "$$name" && \
-		GOOS="$${platform%/*}" GOARCH="$${platform#*/}" go build -buildvcs=true -ldflags='-s -w' -o "dist/$$name/millwright" ./cmd/millwright && \
+		CGO_ENABLED=0 GOOS="$${platform%/*}" GOARCH="$${platform#*/}" go build -buildvcs=true -trimpath -ldflags='-s -w' -o "dist/$$name/millwright" ./cmd/millwright && \
 		bin/cyclonedx-gomod bin -json -std -version "v$$version" -output "dist/$$name.cdx.json" "dist/$$name/millwright" && \
 		git -c tar.umask=0022 archive --prefix="$$name/" --add-file="dist/$$name/millwright" -o "dist/$$name.tar.gz" HEAD $$(git ls-files LICENSE) CHANGELOG.md deploy/systemd && \
 		rm -r "dist/$$name" || exit; \

@@ -183,6 +183,8 @@ func TestTLSToPostgres(t *testing.T) {
 	fails("another role's certificate", "authentication failed", database(func(q url.Values) { q.Set("sslcert", someone); q.Set("sslkey", someoneKey) }))
 	fails("no TLS", "no encryption", database(func(q url.Values) { q.Set("sslmode", "disable"); q.Del("sslcert"); q.Del("sslkey") }))
 	fails("a missing file", "no such file", database(func(q url.Values) { q.Set("sslrootcert", "/nothing.crt") }))
+	serve(asIs)
+	fails("a certificate for another name", "127.0.0.1", good)
 	serve(expired)
 	fails("an expired certificate", "expired", good)
 	serve(local) // renewed: connections come back without a restart

@@ -114,7 +114,7 @@ func (c *conversation) act(b Behavior) (handled bool, err error) {
 }
 
 var verbs = map[string]Step{
-	"HELO": Hello, "EHLO": Hello, "STARTTLS": Encrypt, "AUTH": Auth,
+	"EHLO": Hello, "STARTTLS": Encrypt, "AUTH": Auth,
 	"MAIL": Sender, "RCPT": Recipient, "DATA": Data, "QUIT": Quit,
 }
 

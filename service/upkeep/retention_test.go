@@ -351,6 +351,25 @@ func TestNoForeignKeyRefersToEventsOrDeliveries(t *testing.T) {
 	servicetest.Expect(t, "foreign keys", left(f, "conname", references), "")
 }
 
+// An attempt at a delivery that is gone is no reason to lose the results of others.
+func TestAttemptAtARemovedDelivery(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
+	servicetest.Create(t, f)
+	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
+	old := models.FirstID(models.PrefixDelivery, f.Clock.Now().Add(-models.EventRetention))
+	f.Exec(`UPDATE open_deliveries SET id = $2 WHERE id = $1`, claimed[0].DeliveryID, old)
+	claimed[0].DeliveryID = old
+	servicetest.Remove(t, f.Service, upkeep.RemovalBatch, 0)
+	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
+	if _, err := f.Webhooks.LoadDelivery(t.Context(), claimed[0].DeliveryID); models.CodeOf(err) != models.CodeNotFound {
+		t.Errorf("the removed delivery is found: %v", err)
+	}
+	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
+		t.Errorf("the other attempt made its delivery %s, want delivered", got)
+	}
+}
+
 // BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
 // 500,000 events with a million deliveries, with the partitions of their day
 // (docs/decisions/0029-partitions.md).
