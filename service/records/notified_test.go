@@ -53,6 +53,7 @@ func TestNoticesByOperation(t *testing.T) {
 		{"on hold, by the team's member", operates("dan", models.OperationHold), "bob held, cat held, eve held"},
 		{"assigned", func(id string) error { return assigns(s, "ann", id, []string{"robot", "polar"}, []string{"ann"}) }, "pia assigned"},
 		{"unassigned", unassigned("crew"), "bob unassigned, dan unassigned"},
+		{"a consultant unassigned", unassigned("cat"), "cat unassigned"},
 		{"another title", patches("erp", records.WorkOrderPatch{Title: sent("Replace both")}), everyone},
 		{"another description", patches("erp", records.WorkOrderPatch{Description: sent(&description)}), everyone},
 		{"another priority", patches("erp", records.WorkOrderPatch{Priority: sent(models.PriorityHigh)}), everyone},
