@@ -113,7 +113,7 @@ func (r *dispatchRun) step(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.claimIn() == 0 {
+	if !r.shutOffDue && r.claimIn() == 0 {
 		return r.claim(ctx)
 	}
 	return nil
