@@ -69,6 +69,14 @@ func TestEndOfAServiceCompany(t *testing.T) {
 		slices.Sort(found)
 		return strings.Join(found, " ")
 	}
+	beta, err := s.Imports.Run(ctx, []byte(`
+organization: {key: beta, name: Beta, plan: {name: Basic, calls_per_minute: 100, integrations: 1}}
+service_companies: [{key: polar}]
+permission_definitions: [{key: beta_readers, name: Readers, grants: [work_orders.read]}]
+inventory: [{key: beta_hall, kind: location, name: Hall}]
+assignments: [{node: beta_hall, identity: polar, definition: beta_readers}]
+`))
+	servicetest.Must(t, err)
 	servicetest.Expect(t, "the company's program before", reads("dispatch"), "closed open reviewed")
 	servicetest.Expect(t, "its dispatcher before", reads("pia"), "closed open reviewed")
 	epoch := servicetest.Value[int](s.Fixture, `SELECT access_epoch FROM integrations WHERE id = $1`, s.ID("dispatch"))
@@ -83,6 +91,8 @@ func TestEndOfAServiceCompany(t *testing.T) {
 		t.Errorf("the sync tokens of the company hold: epoch %d, then %d", epoch, now)
 	}
 	servicetest.Expect(t, "its nodes", servicetest.Value[string](s.Fixture, `SELECT count(*)::text FROM assignments WHERE identity_id = $1 AND organization_id = $2`, s.ID("polar"), s.Acme.OrganizationID), "0")
+
+	servicetest.Expect(t, "its nodes at another customer", servicetest.Value[int](s.Fixture, `SELECT count(*) FROM assignments WHERE identity_id = $1 AND organization_id = $2`, s.ID("polar"), beta.OrganizationID), 1)
 
 	s.ClearEffects(open)
 	s.Clock.Advance(time.Minute)
