@@ -85,11 +85,18 @@ func (r *dispatchRun) run(ctx context.Context) error {
 	deadline := now.Add(MaxDispatchRun)
 	r.more, r.idleSince, r.shownAt = true, now, r.Now().Add(-healthInterval)
 	for {
+		if r.recordIn() == 0 {
+			if err := r.record(ctx); err != nil {
+				return r.finish(ctx, err)
+			}
+		}
 		if r.shutOffDue || time.Now().After(deadline) || stopping(ctx) {
 			return r.finish(ctx, nil)
 		}
-		if err := r.step(ctx); err != nil {
-			return r.finish(ctx, err)
+		if r.claimIn() == 0 {
+			if err := r.claim(ctx); err != nil {
+				return r.finish(ctx, err)
+			}
 		}
 		switch idle := r.idle(); {
 		case idle && !r.address.Sends:
@@ -105,19 +112,6 @@ func (r *dispatchRun) run(ctx context.Context) error {
 
 // idle reports whether there is nothing to do until something arrives.
 func (r *dispatchRun) idle() bool { return len(r.inFlight) == 0 && !r.more }
-
-// step records and claims, as far as either is due.
-func (r *dispatchRun) step(ctx context.Context) error {
-	if r.recordIn() == 0 {
-		if err := r.record(ctx); err != nil {
-			return err
-		}
-	}
-	if !r.shutOffDue && r.claimIn() == 0 {
-		return r.claim(ctx)
-	}
-	return nil
-}
 
 // recordIn returns the time until attempts are to be recorded, a negative one without any.
 func (r *dispatchRun) recordIn() time.Duration {
