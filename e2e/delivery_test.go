@@ -10,7 +10,8 @@ import (
 )
 
 // deliveryLimit limits the time of a delivery on a busy machine when nothing is
-// broken on purpose. An attempt whose task gets lost on the way to a worker is made again after a minute.
+// broken on purpose. Temporal gives the start of a task for a waiting poll a second; one that
+// takes longer reaches no worker, and the attempt is made again after webhooks.AttemptTime.
 const deliveryLimit = 3 * time.Minute
 
 func awaitDelivery(t testing.TB, r *receiver, recordID string) (d delivery) {

@@ -131,8 +131,8 @@ var retryQuery = `
 		next_attempt_at = CASE WHEN d.status = 'retrying' THEN least(d.next_attempt_at, ` + latestAttempt + `) END FROM address
 	WHERE d.id = address.id AND (d.next_attempt_at > ` + latestAttempt + ` OR d.workflow AND NOT address.sends)`
 
-// AttemptTime is longer than a retry and its recording take, with MaxResponseTime. After it, one whose worker died is
-// made again.
+// AttemptTime is longer than a retry and its recording take, with MaxResponseTime. After it, one whose worker died, or
+// whose task an overloaded Temporal started without a worker, is made again.
 const AttemptTime = time.Minute
 
 // MaxResponseTime is the longest time that receivers may be given to respond.
