@@ -2,8 +2,6 @@ package workflows_test
 
 import (
 	"bytes"
-	"context"
-	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -15,6 +13,7 @@ import (
 	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/history/v1"
 	"go.temporal.io/sdk/client"
+	"go.temporal.io/sdk/converter"
 	"go.temporal.io/sdk/interceptor"
 	"go.temporal.io/sdk/log"
 	sdkworker "go.temporal.io/sdk/worker"
@@ -22,9 +21,6 @@ import (
 	"millwright/telemetry"
 	"millwright/worker"
 )
-
-// record records the histories again before replaying them; see testdata/README.md.
-var record = flag.Bool("record", false, "record testdata/*.json again, on the Temporal at TEMPORAL_ADDRESS")
 
 // recording is a history in testdata.
 type recording struct {
@@ -34,42 +30,39 @@ type recording struct {
 	// stopped (a timer), transitions as →status, cancel (requested), continued,
 	// completed. Other events may happen in between.
 	shows string
-	// play makes it happen and returns the workflow id. It is nil for histories that only an
-	// earlier version's code could make.
-	play func(ctx context.Context, s *recorder) (workflowID string, err error)
 }
 
 var recordings = []recording{
-	{"sweep.json", "WakeMissing SweepForAWhile completed", playSweep},
-	{"delivery_retried.json", "!wake Attempt completed", playRetried},
-	{"delivery_operated.json", "!wake Attempt ?stop StopDelivery done Attempt timer ?redeliver stopped RedeliverDelivery Attempt done Attempt completed", playFailed},
-	{"delivery_cancelled.json", "!wake Attempt cancel StopDelivery continued", playCancelledDelivery},
-	{"address_deleted.json", "!wake LoadAddress DispatchPending LoadAddress !wake LoadAddress completed", playAddress},
-	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DispatchPending completed", playOperatedAddress},
-	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed", playTestedAddress},
-	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued", playCancelledAddress},
-	{"address_turned_off.json", "!wake LoadAddress DispatchPending LoadAddress TurnOffIfUnsuccessful LoadAddress completed", playTurnedOff},
-	{"mail.json", "!wake SendMail timer SendMail timer !wake stopped SendMail timer SendMail completed", playMail},
-	{"housekeeping.json", "HousekeepForAWhile completed", playHousekeeping},
-	{"work_order_completed.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →complete completed", playCompleted},
+	{"sweep.json", "WakeMissing SweepForAWhile completed"},
+	{"delivery_retried.json", "!wake Attempt completed"},
+	{"delivery_operated.json", "!wake Attempt ?stop StopDelivery done Attempt timer ?redeliver stopped RedeliverDelivery Attempt done Attempt completed"},
+	{"delivery_cancelled.json", "!wake Attempt cancel StopDelivery continued"},
+	{"address_deleted.json", "!wake LoadAddress DispatchPending LoadAddress !wake LoadAddress completed"},
+	{"address_operated.json", "!wake LoadAddress DisableAddress done LoadAddress EnableAddress done DispatchPending completed"},
+	{"address_tested.json", "!wake LoadAddress ?test TestAddress done ?trigger SendExample done completed"},
+	{"address_cancelled.json", "!wake LoadAddress DisableAddress LoadAddress continued"},
+	{"address_turned_off.json", "!wake LoadAddress DispatchPending LoadAddress TurnOffIfUnsuccessful LoadAddress completed"},
+	{"mail.json", "!wake SendMail timer SendMail timer !wake stopped SendMail timer SendMail completed"},
+	{"housekeeping.json", "HousekeepForAWhile completed"},
+	{"work_order_completed.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →complete completed"},
 	{"work_order_target_date_moved.json", "!wake LoadWorkOrder →open timer !wake LoadWorkOrder stopped timer " +
-		"RemindWorkOrder timer RemindWorkOrder !wake LoadWorkOrder →cancelled completed", playTargetDateMoved},
+		"RemindWorkOrder timer RemindWorkOrder !wake LoadWorkOrder →cancelled completed"},
 	{"work_order_review_escalated.json", "!wake LoadWorkOrder !wake LoadWorkOrder →sent_to_inspection timer RemindWorkOrder " +
-		"timer RemindWorkOrder !wake LoadWorkOrder →complete completed", playReviewEscalated},
+		"timer RemindWorkOrder !wake LoadWorkOrder →complete completed"},
 	{"work_order_updated.json", "!wake LoadWorkOrder ?hold HoldWorkOrder →on_hold done ?review ReviewWorkOrder done " +
-		"?resume ResumeWorkOrder →in_progress done ?cancel CancelWorkOrder →cancelled done timer completed", playUpdated},
-	{"work_order_cancel_requested.json", "!wake LoadWorkOrder cancel !wake LoadWorkOrder →in_progress !wake LoadWorkOrder →complete completed", playCancelRequested},
-	{"work_order_continues_as_new.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →in_progress !wake LoadWorkOrder continued", playContinues},
-	{"work_order_continued_as_new.json", "LoadWorkOrder →complete completed", playContinued},
-	{"feedback_resolved.json", "!wake LoadFeedback →open !wake LoadFeedback →resolved completed", playResolved},
-	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback →resolved done timer completed", playResolvedByUpdate},
+		"?resume ResumeWorkOrder →in_progress done ?cancel CancelWorkOrder →cancelled done timer completed"},
+	{"work_order_cancel_requested.json", "!wake LoadWorkOrder cancel !wake LoadWorkOrder →in_progress !wake LoadWorkOrder →complete completed"},
+	{"work_order_continues_as_new.json", "!wake LoadWorkOrder →open !wake LoadWorkOrder →in_progress !wake LoadWorkOrder continued"},
+	{"work_order_continued_as_new.json", "LoadWorkOrder →complete completed"},
+	{"feedback_resolved.json", "!wake LoadFeedback →open !wake LoadFeedback →resolved completed"},
+	{"feedback_resolved_by_update.json", "!wake LoadFeedback →open ?resolve ResolveFeedback →resolved done timer completed"},
 }
 
 // A workflow started before a release must continue after it: today's code replays
 // recorded histories, with and without tracing.
 func TestRecordedHistoriesReplay(t *testing.T) {
-	if *record {
-		recordAll(t)
+	if *record != "" {
+		recordHistory(t, *record, filepath.Join("testdata", *recordTo))
 	}
 	tracing, err := telemetry.NewTracing(t.Context(), telemetry.Process{Service: "test"}, tracetest.NewInMemoryExporter())
 	if err != nil {
@@ -171,6 +164,28 @@ func wordFor(event *history.HistoryEvent) string {
 	default:
 		return ""
 	}
+}
+
+// transition returns "→status" for the marker of a transition, "" for other markers.
+func transition(event *history.HistoryEvent) string {
+	var summary string
+	if converter.GetDefaultDataConverter().FromPayload(event.GetUserMetadata().GetSummary(), &summary) != nil {
+		return ""
+	}
+	_, to, _ := strings.Cut(summary, " → ")
+	status, _, _ := strings.Cut(to, ",")
+	return "→" + status
+}
+
+// localActivity returns the name of the local activity whose result the marker
+// holds, "" for other markers.
+func localActivity(marker *history.MarkerRecordedEventAttributes) string {
+	var about struct{ ActivityType string }
+	if marker.GetMarkerName() != "LocalActivity" ||
+		converter.GetDefaultDataConverter().FromPayloads(marker.GetDetails()["data"], &about) != nil {
+		return ""
+	}
+	return about.ActivityType
 }
 
 // checkSummaries checks that operators read what each timer, activity and marker is for.
