@@ -24,7 +24,7 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	exec(`SET statement_timeout = 0`) // planting takes longer than a call may
 	// A month of partitions, as there is when the oldest are dropped.
 	first := time.Date(2040, time.January, 1, 0, 0, 0, 0, time.UTC)
-	const days, many = 38, 50_000
+	const days, many = 38, 20_000
 	exec(`SELECT partitions.make($1, $2)`, first, days)
 	exec(`VACUUM ANALYZE`)
 	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET enable_bitmapscan = off; SET jit = off`) // as the service does
@@ -35,10 +35,10 @@ func TestStatementsOfDeliveriesKeepRightPlans(t *testing.T) {
 	}
 	id := func(kind string) string {
 		t.Helper()
-		return "'" + servicetest.Value[string](f, `SELECT `+idOf("dlv", kind, "25000")) + "'"
+		return "'" + servicetest.Value[string](f, `SELECT `+idOf("dlv", kind, "10000")) + "'"
 	}
 	open, late, failed := id("open"), id("late"), id("failed")
-	event := "'" + servicetest.Value[string](f, `SELECT `+idOf("evt", "", "25000")) + "'"
+	event := "'" + servicetest.Value[string](f, `SELECT `+idOf("evt", "", "10000")) + "'"
 	arguments := map[string]string{
 		"claim":    address + `, ARRAY[` + open + `], ARRAY['x'], 20, now()`,
 		"events":   `ARRAY[` + event + `], ` + event + `, ` + event,

@@ -230,19 +230,19 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 		search webhooks.DeliverySearch
 		want   int
 	}{
-		{webhooks.DeliverySearch{Status: models.DeliveryFailed}, 2510},
+		{webhooks.DeliverySearch{Status: models.DeliveryFailed}, 1110},
 		{webhooks.DeliverySearch{Status: models.DeliveryFailed, Response: "5xx"}, 10},
-		{webhooks.DeliverySearch{Status: models.DeliveryFailed, Type: models.EventIssueCreated}, 2500},
+		{webhooks.DeliverySearch{Status: models.DeliveryFailed, Type: models.EventIssueCreated}, 1100},
 		{webhooks.DeliverySearch{Status: models.DeliveryRetrying}, 10},
 		{webhooks.DeliverySearch{Status: models.DeliveryDelivered}, 10},
 		{webhooks.DeliverySearch{From: servicetest.Start.Add(-9 * time.Hour), To: servicetest.Start.Add(-7 * time.Hour)}, 20},
-		{webhooks.DeliverySearch{}, 2550},
+		{webhooks.DeliverySearch{}, 1150},
 	} {
 		t.Run(fmt.Sprint(tt.search), func(t *testing.T) {
 			t.Parallel()
 			f, record := planted(t)
 			f.Exec(`DELETE FROM webhooks WHERE id <> $1`, f.ID("erp_hook"))
-			f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryFailed, 404, 2500, servicetest.Start.Add(-3*time.Hour))
+			f.PlantDeliveries("erp_hook", record, models.EventIssueCreated, models.DeliveryFailed, 404, 1100, servicetest.Start.Add(-3*time.Hour))
 			counts, err := f.Webhooks.CountMatching(t.Context(), f.As("ann"), tt.search)
 			if err != nil || len(counts) != 1 || counts[0].N-counts[0].Pending != tt.want {
 				t.Errorf("counted are %+v (%v)", counts, err)

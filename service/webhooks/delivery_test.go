@@ -3,7 +3,6 @@ package webhooks_test
 import (
 	"encoding/json"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -64,39 +63,47 @@ func TestClaimRendersTheRecordAsItIsNow(t *testing.T) {
 // Whatever a receiver responds but success, 410 Gone included, the delivery has its whole schedule,
 // and the address stays on until it has had no success for days.
 func TestEveryFailureIsRetried(t *testing.T) {
-	for _, status := range []int{0, 301, 307, 400, 401, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 599} {
-		t.Run(strconv.Itoa(status), func(t *testing.T) {
-			f := servicetest.New(t)
-			d := servicetest.NewDelivery(t, f)
-			for number, wait := range []time.Duration{
-				time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
-			} {
-				d = servicetest.MadeBefore(f, d, number)
-				if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status)); recorded.ShutOffDue || recorded.Failed != 0 || recorded.Retrying != 1 {
-					t.Fatalf("recorded is %+v after attempt %d", recorded, number+1)
-				}
-				state := servicetest.LoadDelivery(t, f, d.DeliveryID)
-				if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != wait {
-					t.Fatalf("after attempt %d it is %+v, want the next one in %s", number+1, state, wait)
-				}
-				if left := servicetest.Claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
-					t.Error("it is claimed before its time")
-				}
-				if retry, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID); err != nil || retry.Delivery != nil || retry.Wait != wait {
-					t.Errorf("its workflow sends %+v or waits %s, want %s: %v", retry.Delivery, retry.Wait, wait, err)
-				}
-				f.Clock.Advance(wait)
+	statuses := []int{0, 301, 307, 400, 401, 403, 404, 405, 408, 409, 410, 413, 422, 425, 429, 451, 499, 500, 501, 502, 503, 504, 599}
+	f := servicetest.New(t)
+	for range statuses {
+		servicetest.Create(t, f)
+	}
+	due := servicetest.Claim(t, f, "erp_hook").Deliveries
+	record := func(before int) webhooks.RecordResult {
+		t.Helper()
+		var made []webhooks.Attempt
+		for i, status := range statuses {
+			made = append(made, servicetest.Attempt(f, servicetest.MadeBefore(f, due[i], before), status))
+		}
+		return servicetest.Record(t, f, "erp_hook", made...)
+	}
+	for before, wait := range []time.Duration{
+		time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 6 * time.Hour, 12 * time.Hour, 24 * time.Hour,
+	} {
+		if recorded := record(before); recorded.ShutOffDue || recorded.Failed != 0 || recorded.Retrying != len(statuses) {
+			t.Fatalf("recorded is %+v after attempt %d", recorded, before+1)
+		}
+		for i, d := range due {
+			state := servicetest.LoadDelivery(t, f, d.DeliveryID)
+			if state.Status != models.DeliveryRetrying || state.NextAttemptAt.Sub(f.Clock.Now()) != wait {
+				t.Fatalf("after attempt %d with %d it is %+v, want the next one in %s", before+1, statuses[i], state, wait)
 			}
-			d = servicetest.MadeBefore(f, d, 7)
-			recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, d, status))
-			if recorded.ShutOffDue || recorded.Failed != 1 || servicetest.Status(t, f, d.DeliveryID) != models.DeliveryFailed {
-				t.Errorf("recorded is %+v after the last attempt", recorded)
+			if retry, err := f.Webhooks.NextRetry(t.Context(), d.DeliveryID); err != nil || retry.Delivery != nil || retry.Wait != wait {
+				t.Errorf("after %d its workflow sends %+v or waits %s, want %s: %v", statuses[i], retry.Delivery, retry.Wait, wait, err)
 			}
-			care(t, f, "erp_hook")
-			if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
-				t.Error("the address was turned off")
-			}
-		})
+		}
+		if left := servicetest.Claim(t, f, "erp_hook"); len(left.Deliveries) != 0 {
+			t.Errorf("%d are claimed before their time", len(left.Deliveries))
+		}
+		f.Clock.Advance(wait)
+	}
+	failed := record(len(models.DefaultRetrySchedule))
+	if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryFailed); failed.ShutOffDue || failed.Failed != len(statuses) || n != len(statuses) {
+		t.Errorf("recorded is %+v after the last attempts, %d have failed", failed, n)
+	}
+	care(t, f, "erp_hook")
+	if !servicetest.Value[bool](f, `SELECT enabled FROM webhooks WHERE id = $1`, f.ID("erp_hook")) {
+		t.Error("the address was turned off")
 	}
 }
 

@@ -37,6 +37,7 @@ func TestResultsThatComeLate(t *testing.T) {
 		}
 	}
 	since := models.TimeOf(servicetest.Start)
+	f := servicetest.New(t)
 	for name, tt := range map[string]struct {
 		between  func(*testing.T, *servicetest.Fixture, webhooks.RenderedDelivery)
 		response int
@@ -63,7 +64,8 @@ func TestResultsThatComeLate(t *testing.T) {
 		"a redelivery of what is retrying starts again": {redeliver, 0, models.DeliveryPending, 2, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := servicetest.New(t)
+			servicetest.TurnOn(t, f, "erp_hook", nil)
+			f.Clock.Advance(time.Minute)
 			inFlight := servicetest.NewDelivery(t, f)
 			tt.between(t, f, inFlight)
 			servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, inFlight, tt.response))

@@ -230,26 +230,28 @@ func TestTheStateOfAnAddressHasNoWordsOfPeople(t *testing.T) {
 // What an operator does to an address leaves a Log Record if it changed or queued something or
 // sent a test. An address that is on already is no exception: with a time, enable queues deliveries.
 func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
+	f := servicetest.New(t)
+	servicetest.Create(t, f)
 	long := models.TimeOf(servicetest.Start.Add(-time.Hour))
-	enable := func(since *models.Time) func(*servicetest.Fixture) error {
-		return func(f *servicetest.Fixture) error {
+	enable := func(since *models.Time) func() error {
+		return func() error {
 			_, _, err := f.Webhooks.EnableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), since)
 			return err
 		}
 	}
-	disable := func(f *servicetest.Fixture) error {
+	disable := func() error {
 		return servicetest.ErrorOf(f.Webhooks.DisableWebhook(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), "maintenance"))
 	}
-	redeliver := func(f *servicetest.Fixture) error {
+	redeliver := func() error {
 		return servicetest.ErrorOf(f.Webhooks.RedeliverSince(t.Context(), store.Operator(), store.NoKey, f.ID("erp_hook"), long))
 	}
-	test := func(f *servicetest.Fixture) error {
+	test := func() error {
 		_, _, err := f.Webhooks.TestWebhook(t.Context(), f.ID("erp_hook"), models.EventWorkOrderCreated, "")
 		return err
 	}
 	for name, tt := range map[string]struct {
 		off, failed bool
-		act         func(*servicetest.Fixture) error
+		act         func() error
 		logged      string
 		code        models.Code
 	}{
@@ -267,16 +269,17 @@ func TestWhatOperatorsDoToAnAddressIsLogged(t *testing.T) {
 		"test of one that is off":               {off: true, act: test, logged: "Millwright webhook.tested"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := servicetest.New(t)
-			servicetest.Create(t, f)
+			servicetest.TurnOn(t, f, "erp_hook", nil)
+			status := models.DeliveryDelivered
 			if tt.failed {
-				f.SetDeliveries(models.DeliveryFailed, `webhook_id = $1`, f.ID("erp_hook"))
+				status = models.DeliveryFailed
 			}
+			f.SetDeliveries(status, `webhook_id = $1`, f.ID("erp_hook"))
 			if tt.off {
-				servicetest.Must(t, disable(f))
-				f.Exec(`DELETE FROM log`)
+				servicetest.Must(t, disable())
 			}
-			servicetest.WantCode(t, name, tt.act(f), tt.code)
+			f.Exec(`DELETE FROM log`)
+			servicetest.WantCode(t, name, tt.act(), tt.code)
 			servicetest.Expect(t, "logged", servicetest.LogOf(f, f.ID("erp_hook")), tt.logged)
 		})
 	}
