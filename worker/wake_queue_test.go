@@ -104,25 +104,6 @@ func TestPacedWakesArePassedOver(t *testing.T) {
 	}
 }
 
-func TestFullQueueOfManyOrganizationsStaysFair(t *testing.T) {
-	q := newWakeQueue(maxQueued)
-	for n := range maxQueued / 2 {
-		w := wakesOf(fmt.Sprint("x", n))[0]
-		w.target.OrganizationID = fmt.Sprint("org_", n)
-		q.add(w)
-	}
-	for n := range 3 * maxQueued {
-		q.add(wakesOf(fmt.Sprint("a", n))[0])
-	}
-	if n := q.organizations["a"].count(); q.len() != maxQueued || n != maxQueued/2 {
-		t.Errorf("%d wakes are queued, %d of the organization that woke most", q.len(), n)
-	}
-	q.clear()
-	if _, ok := q.next(always); ok || q.len() != 0 {
-		t.Error("the queue is not empty after it was cleared")
-	}
-}
-
 func TestMergedWakesCarryWhatEachCarried(t *testing.T) {
 	now := time.Now()
 	first := wake{parent: "first", since: now, target: store.WakeTarget{Swept: true}, failing: &store.FailingDelivery{StartOnly: true}}

@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.temporal.io/sdk/client"
 	"go.temporal.io/sdk/temporal"
 
@@ -32,20 +33,20 @@ type fakeTemporal struct {
 	calls []wakeCall
 }
 
-// wakeCall is a call of SignalWithStartWorkflow.
+// wakeCall is a call of SignalWithStartWorkflow, in the trace.
 type wakeCall struct {
-	id, signal string
-	argument   any
-	options    client.StartWorkflowOptions
-	workflow   any
-	arguments  []any
+	id, signal, trace string
+	argument          any
+	options           client.StartWorkflowOptions
+	workflow          any
+	arguments         []any
 }
 
 func (c *fakeTemporal) SignalWithStartWorkflow(
 	ctx context.Context, id, signal string, argument any, options client.StartWorkflowOptions, workflow any, arguments ...any,
 ) (client.WorkflowRun, error) {
 	c.mu.Lock()
-	c.calls = append(c.calls, wakeCall{id, signal, argument, options, workflow, arguments})
+	c.calls = append(c.calls, wakeCall{id, signal, trace.SpanContextFromContext(ctx).TraceID().String()[:4], argument, options, workflow, arguments})
 	c.mu.Unlock()
 	if c.respond != nil {
 		return nil, c.respond(ctx)
@@ -55,7 +56,7 @@ func (c *fakeTemporal) SignalWithStartWorkflow(
 
 func (c *fakeTemporal) ExecuteWorkflow(_ context.Context, options client.StartWorkflowOptions, workflow any, arguments ...any) (client.WorkflowRun, error) {
 	c.mu.Lock()
-	c.calls = append(c.calls, wakeCall{options.ID, "", nil, options, workflow, arguments})
+	c.calls = append(c.calls, wakeCall{id: options.ID, options: options, workflow: workflow, arguments: arguments})
 	c.mu.Unlock()
 	return nil, nil
 }
@@ -110,14 +111,6 @@ func withWaker(t *testing.T, test func(t *testing.T, c *fakeTemporal, w *Waker))
 	})
 }
 
-// occupy gives each sender a wake to block on.
-func occupy(w *Waker) {
-	for n := range senders {
-		w.Wake(webhook(-1 - n))
-	}
-	synctest.Wait()
-}
-
 func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 	mailed := "mail/idn_1: Mail[idn_1] on millwright-mail, Mail to people of idn_1"
 	for _, tt := range []struct {
@@ -126,7 +119,7 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 		// key is a search attribute with the id of the target.
 		key temporal.SearchAttributeKeyKeyword
 	}{
-		{store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1"},
+		{store.WakeTarget{Kind: store.TargetWebhook, ID: "whk_1", OrganizationID: "idn_1", Swept: true},
 			"webhook-address/whk_1: WebhookAddress[whk_1 {}] on millwright-webhooks, Deliveries to whk_1", workflows.AttributeWebhookAddress},
 		{store.WakeTarget{Kind: store.TargetWorkOrder, ID: "wo_1", OrganizationID: "idn_1"},
 			"work-order/wo_1: WorkOrder[wo_1] on millwright-records, Work order wo_1", workflows.AttributeRecordID},
@@ -149,6 +142,10 @@ func TestWakeStartsOrSignalsTheWorkflow(t *testing.T) {
 			if call.signal != "wake" || call.argument != nil {
 				t.Errorf("the signal is %q with %v, want the wake signal without data", call.signal, call.argument)
 			}
+			// Not even a swept address has a low priority: its workflow lives too long.
+			if options.Priority != (temporal.Priority{FairnessKey: "idn_1"}) {
+				t.Errorf("the priority is %+v", options.Priority)
+			}
 			organization, _ := options.TypedSearchAttributes.GetKeyword(workflows.AttributeOrganization)
 			id, _ := options.TypedSearchAttributes.GetKeyword(tt.key)
 			if organization != "idn_1" || id != tt.target.ID {
@@ -162,9 +159,10 @@ func TestWakesOfOneWorkflowAreMerged(t *testing.T) {
 	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		open := make(gate)
 		c.respond = open.wait
-		w.Wake(webhook(0))
+		for n := range senders {
+			w.Wake(webhook(-n))
+		}
 		synctest.Wait()
-		occupy(w)
 		w.Wake(webhook(0)) // it is being sent: the workflow may have loaded already
 		for range 1000 {
 			w.Wake(webhook(1), webhook(2), webhook(1))
@@ -281,14 +279,6 @@ func TestNewWorkOrderDoesNotWaitForThoseOfOtherOrganizations(t *testing.T) {
 	})
 }
 
-func TestAddressesStartWithoutALowPriority(t *testing.T) {
-	target := webhook(1)
-	target.OrganizationID, target.Swept = "org_1", true
-	if _, options, _ := startOf(wake{target: target}); options.Priority != (temporal.Priority{FairnessKey: "org_1"}) {
-		t.Errorf("an address starts with %+v", options.Priority)
-	}
-}
-
 func TestWakeThatWaitedTooLongIsLeftToTheSweep(t *testing.T) {
 	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		synctest.Wait() // all its senders are idle
@@ -370,12 +360,14 @@ func TestQueueIsBoundedDuringAnOutage(t *testing.T) {
 	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
 		open := make(gate)
 		c.respond = open.wait
-		occupy(w)
+		for n := range senders {
+			w.Wake(webhook(-1 - n))
+		}
+		synctest.Wait()
 		for n := range maxQueued + 3 {
 			w.Wake(webhook(n)) // does not block
 		}
 		w.Wake(webhook(maxQueued), webhook(maxQueued+1)) // already queued
-		synctest.Wait()
 		wantMetrics(t, "during it", gather(t, w), map[string]float64{
 			"wakes_total sent": 0, "wakes_total failed": 0, "wakes_total merged": 2, "wakes_total dropped": 3, "wakes_queued": maxQueued,
 		})
@@ -410,21 +402,10 @@ func TestStopSendsQueuedWakes(t *testing.T) {
 			t.Errorf("%d wakes were sent before Stop returned, want 100", n)
 		}
 		w.Wake(webhook(200))
-		synctest.Wait()
-		if n := len(c.ids()); n != 100 {
-			t.Error("a wake after Stop was sent")
-		}
-	})
-}
-
-func TestStopOfAnIdleWakerReturnsAtOnce(t *testing.T) {
-	withWaker(t, func(t *testing.T, _ *fakeTemporal, w *Waker) {
-		synctest.Wait() // all its senders are idle
-		started := time.Now()
-		w.Stop(t.Context())
-		w.Stop(t.Context()) // and again
-		if took := time.Since(started); took != 0 {
-			t.Errorf("Stop took %v", took)
+		stopped := time.Now()
+		w.Stop(t.Context()) // again, when nothing is left
+		if n := len(c.ids()); n != 100 || time.Since(stopped) != 0 {
+			t.Errorf("after Stop %d wakes were sent; another Stop took %v", n-100, time.Since(stopped))
 		}
 	})
 }
@@ -467,28 +448,6 @@ func TestStopDropsQueuedWakesWhenItsContextEnds(t *testing.T) {
 	})
 }
 
-func TestHangingWakeTimesOut(t *testing.T) {
-	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
-		var timedOut atomic.Int32
-		never := make(gate)
-		c.respond = func(ctx context.Context) error {
-			err := never.wait(ctx)
-			if errors.Is(err, context.DeadlineExceeded) {
-				timedOut.Add(1)
-			}
-			return err
-		}
-		started := time.Now()
-		for n := range 2 * senders {
-			w.Wake(webhook(n))
-		}
-		w.Stop(t.Context())
-		if took := time.Since(started); took != 2*wakeTimeout || timedOut.Load() != 2*senders {
-			t.Errorf("two hanging wakes for each sender took %v, want %v; %d timed out", took, 2*wakeTimeout, timedOut.Load())
-		}
-	})
-}
-
 func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var down atomic.Bool
@@ -522,28 +481,6 @@ func TestOutageAndItsEndAreLoggedOnce(t *testing.T) {
 		w.Stop(t.Context())
 		if logged() != "level=WARN level=INFO" {
 			t.Errorf("afterwards the log is %s", written.String())
-		}
-	})
-}
-
-func TestWakerIsSafeForConcurrentUse(t *testing.T) {
-	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
-		var writers sync.WaitGroup
-		for writer := range 20 {
-			writers.Go(func() {
-				for n := range 50 {
-					w.Wake(webhook(n), webhook(1000*writer+n))
-				}
-			})
-		}
-		writers.Wait()
-		w.Stop(t.Context())
-		sent := map[string]bool{}
-		for _, id := range c.ids() {
-			sent[id] = true
-		}
-		if len(sent) != 20*50 {
-			t.Errorf("%d workflows were woken, want %d", len(sent), 20*50)
 		}
 	})
 }
@@ -587,4 +524,34 @@ func TestWorkflowsOfFailingDeliveries(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestWakesCarryTheTraceOfTheirCall(t *testing.T) {
+	withWaker(t, func(t *testing.T, c *fakeTemporal, w *Waker) {
+		in := func(trace string) context.Context {
+			return store.WithTraceParent(t.Context(), "00-"+trace+"2f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")
+		}
+		w.WakeIn(in("aaaa"), workOrder(1), webhook(1))
+		synctest.Wait()
+		// The workflow is cooling down; of the merged wakes the first trace is kept.
+		w.Wake(workOrder(1))
+		w.WakeIn(in("bbbb"), workOrder(1))
+		w.WakeIn(in("cccc"), workOrder(1))
+		<-time.After(wakeCooldown) // on the bubble's clock
+		synctest.Wait()
+		w.Wake(workOrder(1))
+		w.WakeFailing(store.FailingDelivery{DeliveryID: "dlv_1", TraceParent: *store.TraceParent(in("dddd"))})
+		w.Stop(t.Context())
+		traces := map[string]string{}
+		for _, call := range c.calls {
+			traces[call.id] += " " + call.trace
+		}
+		for id, want := range map[string]string{
+			"work-order/wo_1": " aaaa bbbb 0000", "webhook-address/whk_1": " 0000", "delivery/dlv_1": " dddd",
+		} {
+			if traces[id] != want {
+				t.Errorf("%s was woken in the traces%s, want%s", id, traces[id], want)
+			}
+		}
+	})
 }
