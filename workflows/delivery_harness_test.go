@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -38,7 +39,7 @@ type deliveryHarness struct {
 }
 
 // newDeliveryHarness returns a harness whose delivery failed its first attempt.
-func newDeliveryHarness(t reporter) *deliveryHarness {
+func newDeliveryHarness(t *testing.T) *deliveryHarness {
 	h := &deliveryHarness{harness: newHarness(t), canceled: map[string]bool{}}
 	h.row = webhooks.DeliveryState{
 		DeliveryID: deliveryID, WebhookID: webhookID, IntegrationID: integrationID, OrganizationID: organizationID,

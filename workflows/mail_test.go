@@ -26,7 +26,7 @@ type mailHarness struct {
 	sends []time.Duration
 }
 
-func newMailHarness(t reporter, results ...activities.MailResult) *mailHarness {
+func newMailHarness(t *testing.T, results ...activities.MailResult) *mailHarness {
 	return &mailHarness{harness: newHarness(t), results: results}
 }
 

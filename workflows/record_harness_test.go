@@ -3,7 +3,6 @@ package workflows
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,13 +56,12 @@ type nextArguments struct {
 
 // notice is a reminder. Who gets it is up to the service.
 type notice struct {
-	at    time.Duration
-	kind  string
-	about models.Time
+	at   time.Duration
+	kind string
 }
 
 // newWorkOrderHarness returns a harness with a new work order.
-func newWorkOrderHarness(t reporter) *recordHarness {
+func newWorkOrderHarness(t *testing.T) *recordHarness {
 	h := &recordHarness{harness: newHarness(t), id: recordID}
 	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
 		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.carried)
@@ -74,7 +72,7 @@ func newWorkOrderHarness(t reporter) *recordHarness {
 }
 
 // newFeedbackHarness returns a harness with new feedback.
-func newFeedbackHarness(t reporter) *recordHarness {
+func newFeedbackHarness(t *testing.T) *recordHarness {
 	h := newWorkOrderHarness(t)
 	h.id, h.status, h.transitions = feedbackID, "", nil
 	h.move(string(models.FeedbackOpen))
@@ -300,20 +298,12 @@ func (h *recordHarness) RemindWorkOrder(
 			result.Applied = runs && now.Is(reminder.Kind, reminder.About)
 		}
 		if result.Applied {
-			h.remind(reminder)
+			h.notices = append(h.notices, notice{h.now(), strings.TrimPrefix(string(reminder.Kind), "work_order.")})
 		}
 		result.State = h.workOrder(after)
 		h.loaded()
 	})
 	return result, err
-}
-
-// remind keeps the reminder, once.
-func (h *recordHarness) remind(reminder models.Reminder) {
-	kind := strings.TrimPrefix(string(reminder.Kind), "work_order.")
-	if !slices.ContainsFunc(h.notices, func(n notice) bool { return n.kind == kind && n.about.Equal(reminder.About.Time) }) {
-		h.notices = append(h.notices, notice{h.now(), kind, reminder.About})
-	}
 }
 
 // LoadFeedback returns the row.
@@ -377,7 +367,7 @@ func (h *recordHarness) wantClosed(when string) {
 
 // inOneAndManyRuns tests a workflow that completes in one run, and one that
 // continues as new whenever it can.
-func inOneAndManyRuns(t *testing.T, newOne func(reporter) *recordHarness, test func(t *testing.T, h *recordHarness)) {
+func inOneAndManyRuns(t *testing.T, newOne func(*testing.T) *recordHarness, test func(t *testing.T, h *recordHarness)) {
 	t.Helper()
 	for name, many := range map[string]bool{"in one run": false, "continued as new after every step": true} {
 		t.Run(name, func(t *testing.T) {
