@@ -101,8 +101,9 @@ func TestARecordingIsFinishedWhenTheActivityIsCancelled(t *testing.T) {
 }
 
 func TestBusyAddressNeedsNoWake(t *testing.T) {
+	t.Parallel()
 	r := newReceiver()
-	h := newDispatchHarness(t, r, 2*time.Second)
+	h := newDispatchHarness(t, r, time.Minute)
 	h.createWorkOrder("first")
 	done := h.dispatch()
 	r.take(t, 1)
@@ -116,7 +117,13 @@ func TestBusyAddressNeedsNoWake(t *testing.T) {
 			t.Error("the leased address was woken")
 		}
 	}
-	if result := <-done; result.Delivered != 6 || result.More {
+	renewed := func() time.Time {
+		return servicetest.Value[time.Time](h.Fixture, `SELECT renewed_at FROM webhook_leases WHERE webhook_id = $1`, h.ID("erp_hook"))
+	}
+	before := renewed()
+	servicetest.Await(t, "a dispatch that waits renews its lease", func() bool { return renewed().After(before) })
+	close(h.stop)
+	if result := <-done; result.Delivered != 6 {
 		t.Errorf("the dispatch returned %+v, want 6 delivered", result)
 	}
 	// Once the lease is released, writers wake the address.

@@ -90,6 +90,30 @@ func (h *harness) dispatch() <-chan activities.DispatchResult {
 	return done
 }
 
+// dispatchAll runs DispatchPending for the ERP's address until nothing is pending.
+func (h *harness) dispatchAll() activities.DispatchResult {
+	h.t.Helper()
+	epoch := func() int {
+		return servicetest.Value[int](h.Fixture, `SELECT coalesce(pg_sequence_last_value('lease_epochs'), 0)`)
+	}
+	before := epoch()
+	h.stop = make(chan struct{})
+	done := h.dispatch()
+	servicetest.Await(h.t, "the dispatch has the lease", func() bool { return epoch() > before })
+	return h.end(done)
+}
+
+// end waits until the dispatch has released the lease, and stops its worker then: it would wait two seconds more for
+// writes that saw the lease.
+func (h *harness) end(dispatch <-chan activities.DispatchResult) activities.DispatchResult {
+	h.t.Helper()
+	servicetest.Await(h.t, "the lease is released", func() bool {
+		return servicetest.Value[int](h.Fixture, `SELECT count(*) FROM webhook_leases WHERE webhook_id = $1`, h.ID("erp_hook")) == 0
+	})
+	close(h.stop)
+	return <-dispatch
+}
+
 // dispatchTo runs DispatchPending for the address.
 func (h *harness) dispatchTo(webhookID string) (activities.DispatchResult, error) {
 	env := newEnvironment(h.stop)
@@ -257,7 +281,8 @@ type received = webhooks.RenderedDelivery
 type receiver struct {
 	mu       sync.Mutex
 	received []received
-	titles   []string
+	// addresses were sent to, titles are in the work orders that were sent.
+	addresses, titles []string
 	// respond returns the response; nil responds 204.
 	respond func(ctx context.Context, d received) (webhook.Response, error)
 	// arrived gets each delivery after it is kept.
@@ -266,7 +291,7 @@ type receiver struct {
 
 func newReceiver() *receiver { return &receiver{arrived: make(chan received, 1000)} }
 
-func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body []byte) (webhook.Response, error) {
+func (r *receiver) Post(ctx context.Context, address string, header http.Header, body []byte) (webhook.Response, error) {
 	var event struct {
 		ID   string
 		Data struct {
@@ -279,7 +304,7 @@ func (r *receiver) Post(ctx context.Context, _ string, header http.Header, body 
 	d := received{EventID: event.ID, RecordID: event.Data.WorkOrder.ID, EventType: models.EventType(header.Get("Service-Event-Type"))}
 	r.mu.Lock()
 	r.received = append(r.received, d)
-	r.titles = append(r.titles, event.Data.WorkOrder.Title)
+	r.addresses, r.titles = append(r.addresses, address), append(r.titles, event.Data.WorkOrder.Title)
 	respond := r.respond
 	r.mu.Unlock()
 	r.arrived <- d

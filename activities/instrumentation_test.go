@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"millwright/activities"
+	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/webhook"
 )
@@ -84,7 +85,7 @@ func TestAttemptsAreInstrumented(t *testing.T) {
 		servicetest.Await(t, fmt.Sprintf("while sending, %s is %v", name, want), func() bool { return s.count(t, name, "") == want })
 	}
 	close(hold)
-	<-done
+	h.end(done)
 	for name, want := range map[string]float64{
 		"delivery_attempts_total 2xx": 1, "delivery_attempts_total 5xx": 1, "delivery_attempts_total timeout": 1,
 		"delivery_attempts_total 4xx": 0, "delivery_attempt_duration_seconds": 3, "delivery_latency_seconds": 1,
@@ -146,7 +147,7 @@ func TestTurnedOffAddressIsInstrumented(t *testing.T) {
 	h := newDispatchHarness(t, r, time.Millisecond)
 	s := instrument(t, h)
 	h.createWorkOrder("a")
-	<-h.dispatch()
+	h.dispatchAll()
 	h.Exec(`UPDATE webhook_health SET failed_at = last_at + interval '30 days' WHERE webhook_id = $1`, h.ID("erp_hook"))
 	addresses := activities.Addresses{Service: h.Fixture.Service, Instrumentation: h.dispatcher.Instrumentation}
 	for _, want := range []bool{true, false} {
@@ -189,10 +190,13 @@ func TestFailingDeliveriesAreStartedInTheTraceOfTheirCall(t *testing.T) {
 	h := newDispatchHarness(t, r, time.Millisecond)
 	traced, untraced := h.deliveryOf(h.createWorkOrder("a")), h.deliveryOf(h.createWorkOrder("b"))
 	h.Exec(`UPDATE events SET trace_parent = $1 WHERE id = (SELECT event_id FROM all_deliveries WHERE id = $2)`, traceParent, traced)
-	<-h.dispatch()
+	h.dispatchAll()
 	got := map[string]string{}
 	for _, d := range h.Wakes.TakeFailing() {
 		got[d.DeliveryID] = d.TraceParent
+		if d.LastResult != "500" || d.EventType != models.EventWorkOrderCreated || d.StartOnly {
+			t.Errorf("started is %+v", d)
+		}
 	}
 	if len(got) != 2 || got[traced] != traceParent || got[untraced] != "" {
 		t.Errorf("started were %v", got)

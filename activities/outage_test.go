@@ -36,7 +36,7 @@ func TestADeadAddressIsTriedOneByOne(t *testing.T) {
 			t.Errorf("next arrived %s, want the next one", arrived.RecordID)
 		}
 	}
-	if result := <-done; result.Delivered != len(records)-1 || result.Failed != 1 {
+	if result := h.end(done); result.Delivered != len(records)-1 || result.Failed != 1 {
 		t.Errorf("the dispatch returned %+v", result)
 	}
 }
