@@ -12,7 +12,7 @@ import (
 // maxBlocks bounds the pages that a statement on a few deliveries touches; true is for
 // those that look through an address's deliveries of all days. Reading a whole index or
 // table of the test takes hundreds.
-var maxBlocks = map[bool]int{false: 60, true: 400}
+var maxBlocks = map[bool]int{false: 40, true: 300}
 
 // A statement planned while its tables were empty and analyzed still reads along the right
 // index when they are large: connections keep their plans, and a table that was drained
