@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"strconv"
-	"testing"
 	"time"
 
 	"go.temporal.io/sdk/activity"
@@ -39,7 +38,7 @@ type deliveryHarness struct {
 }
 
 // newDeliveryHarness returns a harness whose delivery failed its first attempt.
-func newDeliveryHarness(t *testing.T) *deliveryHarness {
+func newDeliveryHarness(t reporter) *deliveryHarness {
 	h := &deliveryHarness{harness: newHarness(t), canceled: map[string]bool{}}
 	h.row = webhooks.DeliveryState{
 		DeliveryID: deliveryID, WebhookID: webhookID, IntegrationID: integrationID, OrganizationID: organizationID,

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"millwright/models"
 )
 
@@ -268,4 +270,47 @@ func TestADeliveryThatBeganBeforeItsSearchAttributes(t *testing.T) {
 		}
 	}
 	h.wantAttempts(wholeSchedule)
+}
+
+// Whatever operators, outages and receivers do: no attempt follows a success, and the workflow ends without an error
+// by the end of the retention.
+func TestDeliveryInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newDeliveryHarness(t)
+		h.observer.startWithWake = rapid.Bool().Draw(t, "started by a wake")
+		if rapid.Bool().Draw(t, "continues as new") {
+			h.at("20h", func() { h.env.SetCurrentHistoryLength(historyLimit + 1) })
+		}
+		acceptsFrom := rapid.IntRange(2, 14).Draw(t, "the receiver accepts from attempt")
+		h.accepts = func(number int) bool { return number >= acceptsFrom }
+		outage := time.Duration(rapid.IntRange(0, 3000).Draw(t, "outage at minute")) * time.Minute
+		h.down = func(at time.Duration) bool { return at >= outage && at < outage+20*time.Minute }
+		for range rapid.IntRange(0, 8).Draw(t, "number of actions") {
+			at := fmt.Sprintf("%dm", rapid.IntRange(1, 4000).Draw(t, "minute"))
+			switch action := rapid.SampledFrom([]string{SignalWake, SignalRedeliver, SignalStop, "update", "address off"}).Draw(t, "action"); action {
+			case "address off":
+				h.change(at, func() { h.addressOff = true })
+			case "update":
+				h.update(at, SignalRedeliver, "{}")
+			default:
+				h.signal(action, at)
+			}
+		}
+		h.run()
+		if h.err != nil {
+			t.Fatalf("the workflow ended with the error %v", h.err)
+		}
+		if len(h.attempts) > acceptsFrom {
+			t.Errorf("%d attempts, although attempt %d succeeded", len(h.attempts), acceptsFrom)
+		}
+		switch h.row.Status {
+		case models.DeliveryFailed:
+			if h.ended.Truncate(time.Minute) != models.EventRetention {
+				t.Errorf("a failed delivery closed at %v, want it open until its retention", h.ended)
+			}
+		case models.DeliveryDelivered, models.DeliveryHeld:
+		default:
+			t.Errorf("the workflow closed at %v while the delivery is %s", h.ended, h.row.Status)
+		}
+	})
 }

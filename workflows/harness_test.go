@@ -50,7 +50,7 @@ const maxCalls = 1000
 // with actions planned at times after its beginning. deliveryHarness, recordHarness
 // and addressHarness add the activities' fakes.
 type harness struct {
-	t        *testing.T
+	t        reporter
 	observer *observer
 	env      *testsuite.TestWorkflowEnvironment
 	planned  []plannedAction
@@ -74,7 +74,7 @@ type plannedAction struct {
 	done bool
 }
 
-func newHarness(t *testing.T) harness {
+func newHarness(t reporter) harness {
 	return harness{t: t, observer: &observer{startWithWake: true}}
 }
 
@@ -284,7 +284,7 @@ func durations(text string) []time.Duration {
 
 // continuesAs checks that a run ended by continuing as the workflow with the id, and decodes
 // the other arguments of the next run.
-func continuesAs(t *testing.T, err error, workflowName, id string, passed ...any) {
+func continuesAs(t reporter, err error, workflowName, id string, passed ...any) {
 	t.Helper()
 	next, ok := errors.AsType[*workflow.ContinueAsNewError](err)
 	if !ok {
@@ -375,3 +375,12 @@ func checkAttributes(t *testing.T, got, want map[string]string) {
 		t.Errorf("search attributes %v, want %v", got, want)
 	}
 }
+
+// reporter is a *testing.T or a *rapid.T.
+type reporter interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+var _ reporter = (*testing.T)(nil)

@@ -56,12 +56,13 @@ type nextArguments struct {
 
 // notice is a reminder. Who gets it is up to the service.
 type notice struct {
-	at   time.Duration
-	kind string
+	at    time.Duration
+	kind  string
+	about models.Time
 }
 
 // newWorkOrderHarness returns a harness with a new work order.
-func newWorkOrderHarness(t *testing.T) *recordHarness {
+func newWorkOrderHarness(t reporter) *recordHarness {
 	h := &recordHarness{harness: newHarness(t), id: recordID}
 	h.execute = func(env *testsuite.TestWorkflowEnvironment, next nextArguments) {
 		env.ExecuteWorkflow(WorkOrder, recordID, next.reminded, next.carried)
@@ -72,7 +73,7 @@ func newWorkOrderHarness(t *testing.T) *recordHarness {
 }
 
 // newFeedbackHarness returns a harness with new feedback.
-func newFeedbackHarness(t *testing.T) *recordHarness {
+func newFeedbackHarness(t reporter) *recordHarness {
 	h := newWorkOrderHarness(t)
 	h.id, h.status, h.transitions = feedbackID, "", nil
 	h.move(string(models.FeedbackOpen))
@@ -298,7 +299,7 @@ func (h *recordHarness) RemindWorkOrder(
 			result.Applied = runs && now.Is(reminder.Kind, reminder.About)
 		}
 		if result.Applied {
-			h.notices = append(h.notices, notice{h.now(), strings.TrimPrefix(string(reminder.Kind), "work_order.")})
+			h.notices = append(h.notices, notice{h.now(), strings.TrimPrefix(string(reminder.Kind), "work_order."), reminder.About})
 		}
 		result.State = h.workOrder(after)
 		h.loaded()
@@ -367,7 +368,7 @@ func (h *recordHarness) wantClosed(when string) {
 
 // inOneAndManyRuns tests a workflow that completes in one run, and one that
 // continues as new whenever it can.
-func inOneAndManyRuns(t *testing.T, newOne func(*testing.T) *recordHarness, test func(t *testing.T, h *recordHarness)) {
+func inOneAndManyRuns(t *testing.T, newOne func(reporter) *recordHarness, test func(t *testing.T, h *recordHarness)) {
 	t.Helper()
 	for name, many := range map[string]bool{"in one run": false, "continued as new after every step": true} {
 		t.Run(name, func(t *testing.T) {

@@ -166,7 +166,7 @@ func TestUpdateResolvesFeedback(t *testing.T) {
 // What operators can send is an interface, and each has a description.
 func TestWhatOperatorsSendHasDescriptions(t *testing.T) {
 	tests := []struct {
-		make func(*testing.T) *recordHarness
+		make func(reporter) *recordHarness
 		want string
 	}{
 		{newWorkOrderHarness, "wake, cancel, hold, resume, review"},
@@ -206,7 +206,7 @@ func TestWhatOperatorsSendHasDescriptions(t *testing.T) {
 func TestCancellingTheWorkflowCancelsNothing(t *testing.T) {
 	tests := []struct {
 		name string
-		make func(*testing.T) *recordHarness
+		make func(reporter) *recordHarness
 		plan func(h *recordHarness)
 		want string // the update that the details name
 	}{

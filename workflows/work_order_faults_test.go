@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"millwright/models"
 )
 
@@ -103,4 +105,97 @@ func TestOperatorsSeeAWorkOrdersState(t *testing.T) {
 		"40h0m0s complete until : **complete**, as of 2026-03-04T01:00:00.000Z" + ids(3) + third,
 	})
 	h.wantMarkers("0s created → open, 10h0m0s open → sent_to_inspection, 40h0m0s sent_to_inspection → complete")
+}
+
+// Whatever people do: exactly the due reminders are sent, and the workflow ends with its
+// work order.
+func TestWorkOrderInvariants(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := newWorkOrderHarness(t)
+		h.alwaysContinueAsNew = rapid.Bool().Draw(t, "continues as new after every step")
+		const end = 300
+		expected := expectedReminders{review: -1}
+		at := 0
+		for range rapid.IntRange(0, 8).Draw(t, "number of actions") {
+			if at += rapid.IntRange(1, 60).Draw(t, "hours later"); at >= end {
+				break
+			}
+			when := time.Duration(at) * time.Hour
+			switch action := rapid.SampledFrom([]string{"set date", "set date", "clear date", "set status", "set status", "wake"}).Draw(t, "action"); action {
+			case "set date":
+				target := when + time.Duration(rapid.IntRange(-10, 100).Draw(t, "target in hours"))*time.Hour + 30*time.Minute
+				expected.advance(when, func() { expected.target, expected.targetSetAt = target, when })
+				h.write(when.String(), func() { h.setTargetDate(target.String()) })
+			case "clear date":
+				expected.advance(when, func() { expected.target = 0 })
+				h.write(when.String(), func() { h.setTargetDate("") })
+			case "set status":
+				status := rapid.SampledFrom([]models.WorkOrderStatus{
+					models.StatusInProgress, models.StatusOnHold, models.StatusSentToInspection, models.StatusBackFromInspection,
+				}).Draw(t, "status")
+				expected.advance(when, func() {
+					expected.onHold, expected.review = status == models.StatusOnHold, -1
+					if status == models.StatusSentToInspection {
+						expected.review = when
+					}
+				})
+				h.write(when.String(), func() { h.setStatus(status) })
+			case "wake":
+				h.write(when.String(), func() {})
+			}
+		}
+		expected.advance(end*time.Hour, func() {})
+		h.write(fmt.Sprintf("%dh", end), func() { h.setStatus(models.StatusComplete) })
+		h.run()
+
+		h.wantClosed(fmt.Sprintf("%dh", end))
+		var reminders []string
+		for _, n := range h.notices {
+			reminders = append(reminders, fmt.Sprintf("%s about %v", n.kind, n.about.Sub(began)))
+		}
+		if !slices.Equal(reminders, expected.reminders) {
+			t.Fatalf("reminders\n\t%s,\nwant\n\t%s", strings.Join(reminders, "\n\t"), strings.Join(expected.reminders, "\n\t"))
+		}
+	})
+}
+
+// expectedReminders simulates a work order in steps of half an hour and collects
+// the expected reminders, independently of models.Dates.Reminder.
+type expectedReminders struct {
+	now                 time.Duration
+	target, targetSetAt time.Duration // 0 for no target
+	review              time.Duration // in review since, -1 for not in review
+	onHold              bool
+	reminders           []string
+}
+
+// advance simulates the time until the change, then makes it.
+func (f *expectedReminders) advance(until time.Duration, change func()) {
+	for ; f.now < until; f.now += 30 * time.Minute {
+		f.step()
+	}
+	change()
+}
+
+func (f *expectedReminders) step() {
+	once := func(line string) {
+		if !slices.Contains(f.reminders, line) {
+			f.reminders = append(f.reminders, line)
+		}
+	}
+	if f.target != 0 && !f.onHold {
+		dayBefore := f.target - 24*time.Hour
+		if dayBefore > f.targetSetAt && f.now >= dayBefore && f.now < f.target {
+			once(fmt.Sprintf("due_soon about %v", f.target))
+		}
+		if f.target > f.targetSetAt && f.now >= f.target {
+			once(fmt.Sprintf("due about %v", f.target))
+		}
+	}
+	if f.review >= 0 && f.now >= f.review+48*time.Hour {
+		once(fmt.Sprintf("review_waiting about %v", f.review))
+	}
+	if f.review >= 0 && f.now >= f.review+96*time.Hour {
+		once(fmt.Sprintf("review_overdue about %v", f.review))
+	}
 }

@@ -95,7 +95,7 @@ func TestWakeDuringALoadCausesAnotherLoad(t *testing.T) {
 }
 
 func TestWorkflowsOfRemovedRecordsEnd(t *testing.T) {
-	for _, newHarness := range []func(*testing.T) *recordHarness{newWorkOrderHarness, newFeedbackHarness} {
+	for _, newHarness := range []func(reporter) *recordHarness{newWorkOrderHarness, newFeedbackHarness} {
 		h := newHarness(t)
 		h.write("10h", func() { h.gone = true })
 		h.run()
