@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"millwright/service/servicetest"
 )
@@ -47,25 +46,5 @@ func TestImportsOfAssignmentsEndTokens(t *testing.T) {
 		_, err := f.Imports.Overwrite(t.Context(), []byte(file))
 		servicetest.Must(t, err)
 		servicetest.Expect(t, "after "+what, accessEpochs(f), after)
-	}
-}
-
-// BenchmarkImportOfAssignments measures the import of 50,000 assignments to one integration.
-//
-//	bin/devstack exec --no-temporal -- go test ./service/imports -run '^$' -bench ImportOfAssignments -benchtime 1x
-func BenchmarkImportOfAssignments(b *testing.B) {
-	nodes, assignments := manyNodes(50_000)
-	for b.Loop() {
-		b.StopTimer()
-		f := servicetest.New(b)
-		if _, err := f.Imports.Run(b.Context(), []byte(nodes)); err != nil {
-			b.Fatal(err)
-		}
-		b.StartTimer()
-		started := time.Now()
-		if _, err := f.Imports.Run(b.Context(), []byte(assignments)); err != nil {
-			b.Fatal(err)
-		}
-		b.ReportMetric(time.Since(started).Seconds(), "s/import")
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -368,114 +367,6 @@ func TestAttemptAtARemovedDelivery(t *testing.T) {
 	if got := servicetest.Status(t, f, claimed[1].DeliveryID); got != models.DeliveryDelivered {
 		t.Errorf("the other attempt made its delivery %s, want delivered", got)
 	}
-}
-
-// BenchmarkRemoval measures creates at a steady rate, alone and during the removal of
-// 500,000 events with a million deliveries, with the partitions of their day
-// (docs/decisions/0029-partitions.md).
-//
-//	go test ./service -run '^$' -bench Removal -benchtime 1x -count 5
-func BenchmarkRemoval(b *testing.B) {
-	now := time.Date(2040, time.January, 2, 12, 0, 0, 0, time.UTC)
-	const events = 500_000
-	for b.Loop() {
-		b.StopTimer()
-		began := time.Now()
-		f := servicetest.New(b, func(o *store.Options) { o.Now = func() time.Time { return now.Add(time.Since(began)) } })
-		f.Exec(`SELECT partitions.make($1, 40)`, now.AddDate(0, 0, -31))
-		plantEvents(f, events, now.AddDate(0, 0, -31))
-		walBefore := servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)
-		b.StartTimer()
-
-		alone := make(chan struct{})
-		time.AfterFunc(10*time.Second, func() { close(alone) })
-		p50, p99 := creates(b, f, alone)
-		b.ReportMetric(p50, "alone-p50-ms")
-		b.ReportMetric(p99, "alone-p99-ms")
-
-		removed := make(chan struct{})
-		started := time.Now()
-		var batches []time.Duration
-		go func() {
-			defer close(removed)
-			last := started
-			_, err := f.Upkeep.RemoveExpired(b.Context(), upkeep.RemovalBatch, func() bool {
-				batches, last = append(batches, time.Since(last)), time.Now()
-				return true
-			})
-			if err != nil {
-				b.Error(err)
-			}
-			b.ReportMetric(time.Since(started).Seconds(), "removal-s")
-			b.ReportMetric(float64(servicetest.Value[int64](f, `SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn`)-walBefore)/1e6, "WAL-MB")
-		}()
-		p50, p99 = creates(b, f, removed)
-		b.ReportMetric(p50, "during-p50-ms")
-		b.ReportMetric(p99, "during-p99-ms")
-		_, longest := servicetest.Percentiles(batches)
-		b.ReportMetric(longest, "batch-p99-ms")
-	}
-}
-
-// plantEvents inserts events of the time with two deliveries each and 11 attempts per ten
-// deliveries, in portions that fit in the statement timeout.
-func plantEvents(f *servicetest.Fixture, n int, at time.Time) {
-	f.Exec(`VACUUM ANALYZE`)
-	const portion = 30_000
-	hooks := []string{f.ID("erp_hook"), f.ID("reader_hook")}
-	for first := 1; first <= n; first += portion {
-		f.Exec(`
-			WITH planted AS (
-				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-				SELECT 'evt_' || $6 || lpad(i::text, 16, '0'), $3, 'work_order.created', 'wo_none', $4, '{}', now() - interval '31 days' + i * interval '80 ms'
-				FROM generate_series($1::bigint, $2::bigint) i
-				RETURNING id, record_id, created_at
-			), given AS (
-				INSERT INTO deliveries (id, event_id, webhook_id, record_id, status, attempts, last_status, created_at)
-				SELECT 'dlv_' || substr(e.id, 5) || h.n, e.id, h.id, e.record_id, 'delivered', 1, 204, e.created_at
-				FROM planted e, unnest($5::text[]) WITH ORDINALITY h (id, n)
-				RETURNING id, created_at
-			)
-			INSERT INTO attempts (delivery_id, number, started_at, latency_ms, status, remote_ip, response_body)
-			SELECT d.id, number, d.created_at, 12, 204, '192.0.2.1', convert_to(repeat('ok ', 40), 'UTF8')
-			FROM given d, generate_series(1, 2) number WHERE number = 1 OR d.id LIKE '%7'`,
-			first, min(n, first+portion-1), f.Acme.OrganizationID, f.ID("erp"), hooks, models.FirstID("", at)[1:11])
-	}
-	f.Exec(`VACUUM ANALYZE events, deliveries, attempts`)
-	f.Exec(`CHECKPOINT`)
-}
-
-// creates runs four clients that create 200 work orders per second until stop is closed.
-// It returns p50 and p99 from when each was due, in milliseconds.
-func creates(b *testing.B, f *servicetest.Fixture, stop <-chan struct{}) (p50, p99 float64) {
-	const clients, pace = 4, 20 * time.Millisecond
-	var mu sync.Mutex
-	var took []time.Duration
-	var group sync.WaitGroup
-	began := time.Now()
-	for client := range clients {
-		group.Go(func() {
-			timer := time.NewTimer(0)
-			for due := began.Add(pace * time.Duration(client) / clients); ; due = due.Add(pace) {
-				timer.Reset(time.Until(due))
-				select {
-				case <-stop:
-					return
-				case <-timer.C:
-				}
-				key := store.ForCall(due.String(), "POST", "/work-orders", []byte{1}, "")
-				if _, err := f.Records.CreateWorkOrder(b.Context(), f.Actor("erp"), key, records.NewWorkOrder{InventoryID: f.ID("ahu1"), Title: "Replace filter"}); err != nil {
-					b.Error(err)
-					return
-				}
-				mu.Lock()
-				took = append(took, time.Since(due))
-				mu.Unlock()
-			}
-		})
-	}
-	group.Wait()
-	return servicetest.Percentiles(took)
 }
 
 // An integration's latest count stays, of all processes: it has the time of the last call.
