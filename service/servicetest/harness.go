@@ -30,9 +30,36 @@ type Harness struct {
 // stock with ola, who has no incoming work orders.
 func NewHarness(t testing.TB) *Harness {
 	t.Helper()
-	s := &Harness{Fixture: New(t), T: t, actors: map[string]store.Actor{}}
+	s := &Harness{Fixture: harnessTemplate.clone(t), T: t, actors: map[string]store.Actor{}}
 	storetest.WaitForLocks(s.Store)
-	for into, file := range map[*imports.Result]string{&s.Acme: `
+	s.Acme.IDs["acme"], s.Polar.IDs["polar"] = s.Acme.OrganizationID, s.Polar.OrganizationID
+	return s
+}
+
+var harnessTemplate = template{make: func(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) (string, error) {
+	fixture, err := fixtureTemplate.find(ctx, t, admin, server)
+	if err != nil {
+		return "", err
+	}
+	name := fixture + "_harness"
+	return name, ensure(ctx, admin, name, fixture, func(unfinished string) error {
+		return fillTemplate(ctx, t, admin, unfinished, withDatabase(server, unfinished), func(ctx context.Context, f *Fixture) (importResults, error) {
+			all := fixtureTemplate.imported(t)
+			for into, file := range map[*imports.Result]string{&all.Acme: harnessOfAcme, &all.Polar: harnessOfPolar} {
+				made, err := f.Imports.Run(ctx, []byte(file))
+				if err != nil {
+					return all, err
+				}
+				maps.Copy(into.IDs, made.IDs)
+				maps.Copy(into.Integrations, made.Integrations)
+			}
+			return all, nil
+		})
+	})
+}}
+
+const (
+	harnessOfAcme = `
 organization: {key: acme}
 permission_definitions: [{key: changing, name: Changing, applies_below: true, grants: [work_orders.read, work_orders.update]}]
 people:
@@ -43,20 +70,13 @@ assignments:
   - {node: hq, identity: rita, definition: reading}
   - {node: hq, identity: sol, definition: changing}
   - {node: hq, identity: robot, definition: working}
-`, &s.Polar: `
+`
+	harnessOfPolar = `
 organization: {key: polar}
 people: [{key: ola, name: Ola Snow, email: ola@polar.example.com}]
 teams: [{key: stock, name: Stock, members: [ola]}]
-`} {
-		imported, err := s.Imports.Run(t.Context(), []byte(file))
-		Must(t, err)
-		maps.Copy(into.IDs, imported.IDs)
-		maps.Copy(into.Integrations, imported.Integrations)
-	}
-	s.Exec(`DELETE FROM log`) // as in the fixture
-	s.Acme.IDs["acme"], s.Polar.IDs["polar"] = s.Acme.OrganizationID, s.Polar.OrganizationID
-	return s
-}
+`
+)
 
 // As returns a person or an integration as an actor.
 func (s *Harness) As(key string) store.Actor {

@@ -141,43 +141,62 @@ var Start = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 // New returns a service on a new database, with the fixture imported.
 func New(t testing.TB, adjust ...func(*store.Options)) *Fixture {
 	t.Helper()
-	f := connect(t.Context(), t, create(t, func(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
-		imported.once.Do(func() { imported.err = ensureFixture(ctx, t, admin, server) })
-		return imported.template, imported.err
-	}))
-	var results importResults // of this test, which may change them
-	if err := json.Unmarshal(imported.results, &results); err != nil {
+	return fixtureTemplate.clone(t, adjust...)
+}
+
+// template is a database with imported organizations, which a process looks for once.
+type template struct {
+	once    sync.Once
+	err     error
+	name    string
+	results []byte // of imports, in JSON
+	// make creates it unless another process already has.
+	make func(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) (name string, err error)
+}
+
+var fixtureTemplate = template{make: func(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) (string, error) {
+	schema := templateName(t)
+	if err := ensureTemplate(ctx, admin, server, schema); err != nil {
+		return "", err
+	}
+	name := schema + "_fixture"
+	return name, ensure(ctx, admin, name, schema, func(unfinished string) error {
+		return fillTemplate(ctx, t, admin, unfinished, withDatabase(server, unfinished), importFixture)
+	})
+}}
+
+// find returns the name of the template, which it makes if there is none.
+func (m *template) find(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) (name string, err error) {
+	m.once.Do(func() {
+		if m.name, m.err = m.make(ctx, t, admin, server); m.err == nil {
+			m.err = admin.QueryRow(ctx, `SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1`, m.name).Scan(&m.results)
+		}
+	})
+	return m.name, m.err
+}
+
+// imported returns the results of the imports, which the caller may change.
+func (m *template) imported(t testing.TB) (results importResults) {
+	t.Helper()
+	if err := json.Unmarshal(m.results, &results); err != nil {
 		t.Fatalf("the results of importing the fixture: %v", err)
 	}
+	return results
+}
+
+// clone returns a service on a clone of the template.
+func (m *template) clone(t testing.TB, adjust ...func(*store.Options)) *Fixture {
+	t.Helper()
+	f := connect(t.Context(), t, create(t, func(ctx context.Context, admin *pgx.Conn, server string) (string, error) {
+		return m.find(ctx, t, admin, server)
+	}))
+	results := m.imported(t)
 	f.Acme, f.Polar = results.Acme, results.Polar
 	f.Service = f.NewInstance(adjust...)
 	if f.Store.Now().After(Start.Add(24 * time.Hour)) {
 		Must(t, f.Store.MakePartitions(t.Context()))
 	}
 	return f
-}
-
-// imported is the template with the fixture, which a process looks for once.
-var imported struct {
-	once     sync.Once
-	err      error
-	template string
-	results  []byte // of imports, in JSON
-}
-
-func ensureFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) error {
-	t.Helper()
-	schema := templateName(t)
-	imported.template = schema + "_fixture"
-	if err := ensureTemplate(ctx, admin, server, schema); err != nil {
-		return err
-	}
-	if err := ensure(ctx, admin, imported.template, schema, func(unfinished string) error {
-		return importFixture(ctx, t, admin, unfinished, withDatabase(server, unfinished))
-	}); err != nil {
-		return err
-	}
-	return admin.QueryRow(ctx, `SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = $1`, imported.template).Scan(&imported.results)
 }
 
 // connect returns a fixture without a service.
@@ -194,24 +213,13 @@ func connect(ctx context.Context, t testing.TB, url string) *Fixture {
 // importResults are the results of importing the fixture's organizations.
 type importResults struct{ Acme, Polar imports.Result }
 
-// importFixture imports the organizations into a template, whose comment keeps the results.
-func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string) (err error) {
+// fillTemplate imports organizations into a template, whose comment keeps the results.
+func fillTemplate(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url string, fill func(context.Context, *Fixture) (importResults, error)) error {
 	t.Helper()
 	f := connect(ctx, t, url)
 	defer f.Pool.Close() // a database with connections cannot be cloned
 	f.Service = f.NewInstance()
-	// Each file of a template makes every clone dearer: only the partitions of the fixture's first days.
-	if _, err := f.Pool.Exec(ctx, `DO $$ DECLARE part text; BEGIN
-		FOR part IN SELECT partition FROM partitions.days LOOP
-			EXECUTE format('DROP TABLE partitions.%I', part);
-		END LOOP;
-	END $$`); err != nil {
-		return err
-	}
-	if err := f.Store.MakePartitions(ctx); err != nil {
-		return err
-	}
-	made, err := f.importOrganizations(ctx)
+	made, err := fill(ctx, f)
 	if err != nil {
 		return err
 	}
@@ -225,6 +233,21 @@ func importFixture(ctx context.Context, t testing.TB, admin *pgx.Conn, name, url
 	}
 	_, err = admin.Exec(ctx, `COMMENT ON DATABASE `+name+` IS '`+strings.ReplaceAll(string(text), "'", "''")+`'`)
 	return err
+}
+
+func importFixture(ctx context.Context, f *Fixture) (importResults, error) {
+	// Each file of a template makes every clone dearer: only the partitions of the fixture's first days.
+	if _, err := f.Pool.Exec(ctx, `DO $$ DECLARE part text; BEGIN
+		FOR part IN SELECT partition FROM partitions.days LOOP
+			EXECUTE format('DROP TABLE partitions.%I', part);
+		END LOOP;
+	END $$`); err != nil {
+		return importResults{}, err
+	}
+	if err := f.Store.MakePartitions(ctx); err != nil {
+		return importResults{}, err
+	}
+	return f.importOrganizations(ctx)
 }
 
 func (f *Fixture) importOrganizations(ctx context.Context) (made importResults, err error) {
@@ -314,21 +337,43 @@ var writesTexts = regexp.MustCompile(`(?:INSERT INTO|UPDATE) (identities|people|
 // fold makes the columns that follow from strings, as the service does when it writes, of the tables that SQL writes.
 func (f *Fixture) fold(sql string) {
 	f.t.Helper()
-	var tables []string
+	ctx := context.WithoutCancel(f.t.Context())
 	for _, match := range writesTexts.FindAllStringSubmatch(sql, -1) {
-		tables = append(tables, match[1])
-	}
-	if len(tables) == 0 {
-		return
-	}
-	if err := store.FoldTables(context.WithoutCancel(f.t.Context()), f.Pool, tables...); err != nil {
-		f.t.Fatalf("%s: %v", sql, err)
-	}
-	for _, table := range tables { // the service writes no row twice
-		if Value[bool](f, `SELECT count(*) > 1000 FROM (SELECT FROM `+table+` LIMIT 1001) t`) {
+		var err error
+		table := match[1]
+		if table == "work_orders" {
+			err = f.words(ctx, strings.Contains(sql, "UPDATE work_orders"))
+		} else {
+			err = store.FoldTables(ctx, f.Pool, table)
+		}
+		if err != nil {
+			f.t.Fatalf("%s: %v", sql, err)
+		}
+		if Value[bool](f, `SELECT count(*) > 1000 FROM (SELECT FROM `+table+` LIMIT 1001) t`) { // the service writes no row twice
 			f.vacuum(table)
 		}
 	}
+}
+
+// words makes the words of the work orders that have none, or of all. Tests insert tens of thousands.
+func (f *Fixture) words(ctx context.Context, all bool) error {
+	rows, err := f.Pool.Query(ctx, `SELECT id, organization_id, number, title, external_id FROM work_orders w
+		WHERE $1 OR NOT EXISTS (SELECT FROM work_order_words x WHERE x.id = w.id)`, all)
+	if err != nil {
+		return err
+	}
+	orders, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[models.WorkOrder])
+	for batch := range slices.Chunk(orders, 5000) { // a statement has a limited time
+		var ids, words []string
+		for _, order := range batch {
+			ids, words = append(ids, order.ID), append(words, order.WordsOfWorkOrder().Words.String())
+		}
+		if _, err := f.Pool.Exec(ctx, `INSERT INTO work_order_words AS x (id, words) SELECT id, words::tsvector FROM unnest($1::text[], $2::text[]) u (id, words)
+			ON CONFLICT (id) DO UPDATE SET words = excluded.words WHERE x.words <> excluded.words`, ids, words); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // Value returns the single value of a query's result.

@@ -80,9 +80,9 @@ func TestOpenRecordsKeepRightPlans(t *testing.T) {
 		servicetest.Must(t, err)
 		page(name, "", "") // makes the plan
 	}
-	addOrganizations(f, 2000, 60_000, 60_000)
+	addOrganizations(f, 2000, 30_000, 30_000)
 	for name := range upkeep.OpenRecordStatements {
-		for _, from := range [][2]string{{"", ""}, {"idn_500", "wo_" + strings.Repeat("0", 21) + "30000"}, {"idn_999", "x"}} {
+		for _, from := range [][2]string{{"", ""}, {"idn_500", "wo_" + strings.Repeat("0", 21) + "15000"}, {"idn_999", "x"}} {
 			plan, blocks := page(name, from[0], from[1])
 			if t.Logf("%s after %v touches %d pages", name, from, blocks); blocks > 250 {
 				t.Errorf("that is more than 250:\n%s", plan)

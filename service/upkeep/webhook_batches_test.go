@@ -16,7 +16,7 @@ import (
 // Deleting an address touches none of its deliveries, not even one that another
 // transaction has locked. Housekeeping removes them in batches.
 func TestDeletingAWebhookWithManyDeliveries(t *testing.T) {
-	const many = 200_000
+	const many = 20_000
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	servicetest.PlantDeliveries(f, "erp_hook", models.DeliveryPending, many)
@@ -138,7 +138,7 @@ func TestRemovingFewDeliveriesReadsFew(t *testing.T) {
 
 // Turning an address on with a time releases one batch of many deliveries. The dispatcher continues.
 func TestAReleaseOfManyDeliveriesContinues(t *testing.T) {
-	const many = 2500
+	const many = 1500
 	f := servicetest.New(t)
 	servicetest.Create(t, f)
 	f.SetDeliveries(models.DeliveryDelivered, `true`)
