@@ -9,6 +9,14 @@ import (
 	"millwright/service/store"
 )
 
+// Outcomes of writes.
+const (
+	ok          = "ok"
+	denied      = "permission_denied"
+	wrongStatus = "rule_violation status"
+	ownWork     = "rule_violation own_work"
+)
+
 // sent is a field of a PATCH.
 func sent[T any](value T) records.Sent[T] { return records.Sent[T]{Value: value, Set: true} }
 

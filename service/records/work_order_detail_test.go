@@ -64,6 +64,7 @@ func TestThePageNamesOtherRules(t *testing.T) {
 	bob := see("bob")
 	for _, operation := range []models.Operation{models.OperationComplete, models.OperationCompleteToReview} {
 		servicetest.Expect(t, string(operation)+" without answers", sentenceOf(bob.Forbidden[operation]), sentenceOf(does(s, "bob", operation, id)))
+		servicetest.Expect(t, "the rule", servicetest.Outcome(bob.Forbidden[operation]), "rule_violation required_questions")
 	}
 	if len(bob.Answers.Questions) != 5 || bob.Answers.Form.Name != "Inspection" || len(bob.History.Changes) != 1 {
 		t.Errorf("the page shows %+v", bob)

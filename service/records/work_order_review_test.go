@@ -93,30 +93,38 @@ func TestReviewComment(t *testing.T) {
 
 // A read-only organization allows answering, completing, reviewing and resuming, a suspended
 // one nothing.
-func TestReviewAndHoldInRestrictedOrganizations(t *testing.T) {
+func TestOperationsInRestrictedOrganizations(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	for _, test := range []struct {
-		name, column, organization, review, rest string
+		name, column, organization, finish, rest string
 	}{
 		{"read-only", "read_only", "acme", "ok", "read_only"},
-		{"suspended", "suspended", "acme", "permission_denied", "permission_denied"},
+		{"suspended", "suspended", "acme", denied, denied},
 		{"the service company is read-only", "read_only", "polar", "ok", "read_only"},
-		{"the service company is suspended", "suspended", "polar", "permission_denied", "permission_denied"},
+		{"the service company is suspended", "suspended", "polar", denied, denied},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			for _, step := range []struct {
+			order := func() string { return s.NewWorkOrder([]string{"polar", "erp"}, nil) }
+			type step struct {
+				who       string
 				operation models.Operation
 				id, want  string
-			}{
-				{models.OperationApprove, inReview(s, "polar"), test.review}, {models.OperationSendBack, inReview(s, "polar"), test.review},
-				{models.OperationHold, s.NewWorkOrder([]string{"polar"}, nil), test.rest},
-				{models.OperationResume, s.NewWorkOrder([]string{"polar"}, nil), test.review},
-			} {
+			}
+			steps := []step{
+				{"pia", models.OperationApprove, inReview(s, "polar"), test.finish}, {"pia", models.OperationSendBack, inReview(s, "polar"), test.finish},
+				{"pia", models.OperationAnswer, order(), test.finish}, {"pia", models.OperationComplete, order(), test.finish},
+				{"pia", models.OperationHold, order(), test.rest}, {"pia", models.OperationResume, order(), test.finish},
+				{"pia", models.OperationAssign, order(), test.rest}, {"pia", models.OperationReturn, order(), test.rest},
+			}
+			if test.organization == "acme" {
+				steps = append(steps, step{"erp", models.OperationUpdate, order(), test.rest}, step{"erp", models.OperationCancel, order(), test.rest})
+			}
+			for _, step := range steps {
 				if step.operation == models.OperationResume {
 					servicetest.Must(t, does(s, "ann", models.OperationHold, step.id))
 				}
 				s.Exec(`UPDATE organizations SET `+test.column+` = true WHERE id = $1`, s.ID(test.organization))
-				expectOutcome(t, s, string(step.operation), step.id, func() error { return does(s, "pia", step.operation, step.id) }, step.want)
+				expectOutcome(t, s, string(step.operation), step.id, func() error { return does(s, step.who, step.operation, step.id) }, step.want)
 				s.Exec(`UPDATE organizations SET ` + test.column + ` = false`)
 			}
 		})
