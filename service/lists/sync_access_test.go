@@ -150,53 +150,58 @@ func accessChanges(f *servicetest.Fixture) []accessChange {
 
 // Tokens end when what an integration may read changes, and neither when a row is written again nor by what a customer
 // does with its nodes (api.md 4.15).
-func TestSyncTokensAreVoidWhenTheIntegrationsAccessChanges(t *testing.T) {
+func TestTheAccessEpochFollowsTheIntegrationsAccess(t *testing.T) {
 	t.Parallel()
-	for i, named := range accessChanges(newAccessFixture(t)) {
-		t.Run(named.name, func(t *testing.T) {
-			t.Parallel()
-			f := newAccessFixture(t)
-			f.WaitForOpenTransactions()
-			first := lists.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
-			list := func(who string, request lists.ListRequest) (servicetest.Page, error) {
-				return lists.DecodePage[json.RawMessage](f.Records.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, request))
+	f := newAccessFixture(t)
+	for _, change := range accessChanges(f) {
+		t.Run(change.name, func(t *testing.T) {
+			tx := servicetest.Begin(t, f)
+			epochs := func() (all []int) {
+				t.Helper()
+				for _, who := range watched {
+					var epoch int
+					servicetest.Must(t, tx.QueryRow(t.Context(), `SELECT access_epoch FROM integrations WHERE id = $1`, f.ID(who)).Scan(&epoch))
+					all = append(all, epoch)
+				}
+				return all
 			}
-			before := map[string]servicetest.Page{}
-			for _, who := range watched {
-				var err error
-				if before[who], err = list(who, first); err != nil || before[who].SyncToken == "" {
-					t.Fatalf("%s: %v, %v, want a page of changes", who, before[who], err)
-				}
+			before := epochs()
+			servicetest.ExecIn(t, tx, change.sql, change.args...)
+			for i, epoch := range epochs() {
+				servicetest.Expect(t, "the tokens of "+watched[i]+" end", epoch != before[i], slices.Contains(change.void, watched[i]))
 			}
-			if before["reader"].NextCursor == "" || before["dispatch"].NextCursor == "" {
-				t.Fatal("there is only one page")
-			}
-			change := accessChanges(f)[i]
-			f.Exec(change.sql, change.args...)
-			for who, given := range before {
-				want := models.Code("")
-				if slices.Contains(change.void, who) {
-					want = models.CodeCursorExpired
-				}
-				for name, request := range map[string]lists.ListRequest{
-					"sync token": {Limit: 1, ChangedSince: given.SyncToken},
-					"cursor":     {Limit: 1, ChangedSince: first.ChangedSince, Cursor: given.NextCursor},
-				} {
-					if _, err := list(who, request); models.CodeOf(err) != want && (name == "sync token" || given.NextCursor != "") {
-						t.Errorf("the %s of %s: error %v, want %q", name, who, err, want)
-					}
-				}
-				// Starting over always works.
-				fresh, err := list(who, first)
-				if err == nil {
-					_, err = list(who, lists.ListRequest{Limit: 1, ChangedSince: fresh.SyncToken})
-				}
-				if err != nil {
-					t.Errorf("%s starts over: %v", who, err)
-				}
-			}
+			servicetest.Must(t, tx.Rollback(t.Context()))
 		})
 	}
+}
+
+// Sync tokens and cursors of an earlier epoch are rejected, those of other integrations are not. Starting over always works.
+func TestTokensOfAnEarlierEpochAreVoid(t *testing.T) {
+	t.Parallel()
+	f := newAccessFixture(t)
+	f.WaitForOpenTransactions()
+	first := lists.ListRequest{Limit: 1, ChangedSince: "2020-01-01T00:00:00Z"}
+	list := func(who string, request lists.ListRequest) (servicetest.Page, error) {
+		return lists.DecodePage[json.RawMessage](f.Records.WorkOrders(t.Context(), f.Actor(who), records.WorkOrderFilter{}, request))
+	}
+	before := map[string]servicetest.Page{}
+	for _, who := range []string{"reader", "dispatch"} {
+		page, err := list(who, first)
+		if before[who] = page; err != nil || page.SyncToken == "" || page.NextCursor == "" {
+			t.Fatalf("%s: %v, %v, want a page of changes and another one", who, page, err)
+		}
+	}
+	f.Exec(`UPDATE assignments SET definition_id = $2 WHERE identity_id = $1`, f.ID("reader"), f.ID("creating"))
+	for who, want := range map[string]models.Code{"reader": models.CodeCursorExpired, "dispatch": ""} {
+		_, err := list(who, lists.ListRequest{Limit: 1, ChangedSince: before[who].SyncToken})
+		servicetest.WantCode(t, "the sync token of "+who, err, want)
+		_, err = list(who, lists.ListRequest{Limit: 1, ChangedSince: first.ChangedSince, Cursor: before[who].NextCursor})
+		servicetest.WantCode(t, "the cursor of "+who, err, want)
+	}
+	fresh, err := list("reader", first)
+	servicetest.Must(t, err)
+	_, err = list("reader", lists.ListRequest{Limit: 1, ChangedSince: fresh.SyncToken})
+	servicetest.WantCode(t, "starting over", err, "")
 }
 
 // A statement ends the tokens of an integration once, regardless of how many rows it writes: Postgres takes ever longer to
