@@ -256,31 +256,53 @@ func TestAGuardCountsItsRows(t *testing.T) {
 	}
 }
 
-// What a rule rejects, or a statement, leaves no row. So does a transaction that failed before its COMMIT.
+// What a rule rejects, or a statement, leaves no row, no connection in use and no lock. So does a transaction that failed
+// before its COMMIT or at it, and a panic.
 func TestAFailedWriteLeavesNothing(t *testing.T) {
 	f := servicetest.New(t)
 	create := func(tx *store.Tx) error {
 		return tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: "k", RecordID: f.ID("ahu1"), UsedAt: tx.At})
 	}
+	run := func(read func(*pgx.Batch), do func(*store.Tx) error) error {
+		return f.Store.Run(t.Context(), f.ID("acme"), store.Lock{Table: "identities", ID: f.ID("erp")}, read, do)
+	}
+	const panicked = "a bug"
 	rejected := models.NotFound()
 	for name, test := range map[string]struct {
 		read func(*pgx.Batch)
 		do   func(*store.Tx) error
-		want error
+		want models.Code
 	}{
-		"a rule": {nil, func(tx *store.Tx) error { return errors.Join(create(tx), rejected) }, rejected},
+		"a rule": {nil, func(tx *store.Tx) error { return errors.Join(create(tx), rejected) }, models.CodeNotFound},
 		"a missing row": {func(reading *pgx.Batch) {
 			store.QueueOne(reading, new(struct{ ID string }), rejected, `SELECT id FROM identities WHERE false`)
-		}, create, rejected},
-		"a statement":           {nil, func(tx *store.Tx) error { tx.Queue(`SELECT 1 / 0`); return create(tx) }, nil},
-		"a failed transaction":  {nil, func(tx *store.Tx) error { _, _ = tx.Guard(t.Context(), `SELECT 1 / 0`); return create(tx) }, nil},
-		"a statement of a read": {func(reading *pgx.Batch) { reading.Queue(`SELECT 1 / 0`) }, create, nil},
+		}, create, models.CodeNotFound},
+		"a statement":           {nil, func(tx *store.Tx) error { tx.Queue(`SELECT 1 / 0`); return create(tx) }, models.CodeInternal},
+		"a failed transaction":  {nil, func(tx *store.Tx) error { _, _ = tx.Guard(t.Context(), `SELECT 1 / 0`); return create(tx) }, models.CodeInternal},
+		"a statement of a read": {func(reading *pgx.Batch) { reading.Queue(`SELECT 1 / 0`) }, create, models.CodeInternal},
+		"a constraint at COMMIT": {nil, func(tx *store.Tx) error {
+			tx.Queue(`UPDATE questions SET position = 1`)
+			return create(tx)
+		}, models.CodeInternal},
+		"a lost connection": {nil, func(tx *store.Tx) error {
+			tx.Queue(`SELECT pg_terminate_backend(pg_backend_pid())`)
+			return create(tx)
+		}, models.CodeUnavailable},
+		"a panic": {nil, func(tx *store.Tx) error { _ = create(tx); panic(panicked) }, models.CodeNotFound},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := write(t, f, test.read, test.do); err == nil || test.want != nil && !errors.Is(err, test.want) {
-				t.Errorf("the error is %v", err)
-			}
+			err := func() (err error) {
+				defer func() {
+					if recover() == panicked {
+						err = rejected
+					}
+				}()
+				return run(test.read, test.do)
+			}()
+			servicetest.WantCode(t, "the write", f.Store.Translate(err), test.want)
 			servicetest.Expect(t, "rows are left", servicetest.Value[int](f, `SELECT count(*) FROM form_keys`), 0)
+			servicetest.Await(t, "no connection is in use", func() bool { return f.Store.Pool.Stat().AcquiredConns() == 0 })
+			servicetest.Must(t, run(nil, func(*store.Tx) error { return nil }))
 		})
 	}
 }
@@ -332,9 +354,8 @@ func TestAWriteWhoseCallerIsGone(t *testing.T) {
 	}
 }
 
-// network counts the messages of the client, and loses a connection once it is armed, at the client's next message.
+// network loses a connection once it is armed, at the client's next message.
 type network struct {
-	trips atomic.Int64
 	// delivers is true if the server still receives that message and executes it; away
 	// that there are no connections afterwards.
 	delivers, away bool
@@ -361,7 +382,6 @@ func (c *networkConn) Write(p []byte) (int, error) {
 	if c.lost.Load() {
 		return 0, errLost
 	}
-	c.network.trips.Add(1)
 	if !c.network.armed.CompareAndSwap(true, false) {
 		return c.Conn.Write(p)
 	}
@@ -402,32 +422,6 @@ func on(t *testing.T, f *servicetest.Fixture, n *network) {
 	if f.Store, err = store.New(pool, f.Store.Options); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// A write takes two round trips, and three with a guarded update.
-func TestRoundTripsOfAWrite(t *testing.T) {
-	f := servicetest.New(t)
-	var network network
-	on(t, f, &network)
-	key := 0
-	took := func(guarded bool) int64 {
-		t.Helper()
-		before := network.trips.Load()
-		key++
-		_, err := f.Store.Write(t.Context(), f.Actor("erp"), store.ForCall(fmt.Sprint(key), "POST", "/x", []byte{1}, ""), http.StatusOK, store.Lock{Table: "identities", ID: f.ID("erp")}, nil, func(tx *store.Tx) (string, any, error) {
-			if guarded {
-				if _, err := tx.Guard(t.Context(), `UPDATE identities SET name = name WHERE id = $1`, f.ID("erp")); err != nil {
-					return "", nil, err
-				}
-			}
-			return f.ID("ahu1"), struct{}{}, tx.Create(&models.FormKey{PersonID: f.ID("ann"), Key: fmt.Sprint(key), RecordID: f.ID("ahu1"), UsedAt: tx.At})
-		})
-		servicetest.Must(t, err)
-		return network.trips.Load() - before
-	}
-	took(true) // prepares the statements
-	servicetest.Expect(t, "round trips of a write", took(false), 2)
-	servicetest.Expect(t, "round trips of a write with a guarded update", took(true), 3)
 }
 
 // If no response comes to COMMIT, the write ends as the transaction did. It fails if that cannot be found out.
