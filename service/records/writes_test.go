@@ -1,71 +1,13 @@
 package records_test
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
-	"millwright/models"
 	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
-
-// The response to a write is the record as its GET shows it afterwards, although the
-// write does not load what it has written.
-func TestAWriteRespondsWithTheRecordAsItsGetShowsIt(t *testing.T) {
-	for _, people := range []bool{false, true} {
-		h := servicetest.NewHarness(t)
-		erp, ctx := h.As("erp"), t.Context()
-		erp.ShowPeople = people
-		id := ""
-		same := func(result store.WriteResult, err error) {
-			t.Helper()
-			servicetest.Must(t, err)
-			id = result.RecordID
-			get := h.Records.WorkOrder
-			if models.IsID(id, models.PrefixFeedback) {
-				get = h.Records.Feedback
-			}
-			shown, err := get(ctx, erp, id)
-			servicetest.Must(t, err)
-			if string(result.Body) != string(shown) {
-				t.Errorf("people shown %t: the response is\n%s\nGET shows\n%s", people, result.Body, shown)
-			}
-		}
-		description, reference, form, reason := "Öl & \"Filter\"\n", "PO-17", h.ID("inspection"), "not needed"
-		target := models.TimeOf(time.Date(2026, 5, 1, 7, 0, 0, 1_999_999, time.UTC))
-		same(h.Records.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "Replace filter"}))
-		same(h.Records.CreateWorkOrder(ctx, erp, store.NoKey, records.NewWorkOrder{
-			InventoryID: h.ID("ahu1"), Title: "Replace filter", Description: &description, ExternalID: &reference, FormID: &form,
-			Priority: models.PriorityHigh, TargetDate: &target, Assignees: h.IDs("erp", "crew", "polar"), Consultants: h.IDs("cat", "bob"),
-		}))
-		same(h.Records.UpdateWorkOrder(ctx, erp, store.ForCall("k", "PATCH", "/", []byte("body"), ""), id, records.WorkOrderPatch{
-			Title: sent("Replace both"), Description: records.Sent[*string]{Set: true},
-			TargetDate: records.Sent[*models.Time]{Set: true}, Priority: sent(models.PriorityLow),
-		}))
-		same(h.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{
-			Description: sent(&reason), TargetDate: sent(&target),
-			ExternalID: records.Sent[*string]{Set: true},
-		}))
-		same(h.Records.UpdateWorkOrder(ctx, erp, store.NoKey, id, records.WorkOrderPatch{}))
-		same(h.Records.AssignWorkOrder(ctx, erp, store.NoKey, id, h.IDs("ann"), h.IDs("dan")))
-		same(h.Records.UnassignWorkOrder(ctx, erp, store.NoKey, id, h.ID("bob")))
-		same(h.Records.AnswerWorkOrder(ctx, erp, store.NoKey, id, []records.GivenAnswer{
-			{QuestionID: h.ID("q_state"), Value: h.ID("o_ok")}, {QuestionID: h.ID("q_hours"), Value: json.Number("7")}}, records.SaveAnswers))
-		ann, cat := h.As("ann"), h.As("cat")
-		ann.ShowPeople, cat.ShowPeople = people, people
-		same(h.Records.HoldWorkOrder(ctx, ann, store.NoKey, id))
-		same(h.Records.ResumeWorkOrder(ctx, ann, store.NoKey, id))
-		same(h.Records.AnswerWorkOrder(ctx, erp, store.NoKey, id, nil, records.CompleteWork))
-		same(h.Records.ReviewWorkOrder(ctx, cat, store.NoKey, id, records.Review{Approve: true}))
-		id = h.NewWorkOrder([]string{"erp"}, nil)
-		same(h.Records.CancelWorkOrder(ctx, erp, store.NoKey, id, &reason))
-		same(h.Records.CreateFeedback(ctx, erp, store.NoKey, records.NewFeedback{InventoryID: h.ID("ahu1"), Subject: "It rattles", Description: &description}))
-		same(h.Records.ResolveFeedback(ctx, ann, store.NoKey, id))
-	}
-}
 
 // A crash of Postgres takes back the numbers whose creations were not committed, and gives
 // them again: a process must not remember them.
