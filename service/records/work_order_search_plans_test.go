@@ -3,12 +3,10 @@ package records_test
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"millwright/models"
 	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
 
 // A page of a search looks at a bounded number of work orders, for a reader of few
@@ -37,46 +35,25 @@ func TestSearchesReadABoundedNumberOfWorkOrders(t *testing.T) {
 		"an asset": {records.WorkOrderSearch{Text: "hvac ahu"}, 20_000}, "an asset and a rare word": {records.WorkOrderSearch{Text: "ahu zeb"}, 20_000},
 		"an asset by due": {records.WorkOrderSearch{Text: "ahu 1", ToDo: true, ByDue: true}, 20_000},
 	}
-	run := func(actor store.Actor, b bounded) error {
-		return servicetest.ErrorOf(f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50))
-	}
-	actors := map[string]store.Actor{}
-	for name, key := range map[string]string{"many nodes": "erp", "few nodes": "reader"} {
+	reads := map[string]servicetest.BoundedRead{}
+	for who, key := range map[string]string{"many nodes": "erp", "few nodes": "reader"} {
 		actor := f.Actor(key)
 		actor.Kind = models.KindPerson
-		actors[name] = actor
-	}
-	for range 8 {
-		for _, actor := range actors {
-			for name, b := range searches {
-				if err := run(actor, b); err != nil {
-					t.Fatalf("%s: %v", name, err)
-				}
-			}
-		}
-	}
-	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
-		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 400) n`, f.Acme.OrganizationID, f.ID("mast"))
-	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
-		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, CASE n WHEN 3 THEN 'Zebra' ELSE 'Replace' END, CASE n WHEN 1 THEN 'high' ELSE 'none' END,
-			CASE WHEN n % 10 = 0 THEN 'open' ELSE 'complete' END, $3, now(), now(), CASE WHEN n % 10 > 0 THEN now() END
-		FROM generate_series(1, 40000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
-	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
-	f.WaitForOpenTransactions()
-	for who, actor := range actors {
 		for name, b := range searches {
-			before := f.RowsRead(tables)
-			began := time.Now()
-			if err := run(actor, b); err != nil {
-				t.Errorf("%s, %s: %v", who, name, err)
-			}
-			n := f.RowsRead(tables) - before
-			t.Log(who, name, n, time.Since(began))
-			if n > b.most {
-				t.Errorf("%s, %s: %d rows or entries of indexes were read, want at most %d", who, name, n, b.most)
-			}
+			reads[who+", "+name] = servicetest.BoundedRead{Tables: tables, Most: b.most, Do: func() error {
+				return servicetest.ErrorOf(f.Records.SearchWorkOrders(t.Context(), actor, b.search, "", 50))
+			}}
 		}
 	}
+	servicetest.WantBounded(t, f, reads, func() {
+		f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+			SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 400) n`, f.Acme.OrganizationID, f.ID("mast"))
+		f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
+			SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, CASE n WHEN 3 THEN 'Zebra' ELSE 'Replace' END, CASE n WHEN 1 THEN 'high' ELSE 'none' END,
+				CASE WHEN n % 10 = 0 THEN 'open' ELSE 'complete' END, $3, now(), now(), CASE WHEN n % 10 > 0 THEN now() END
+			FROM generate_series(1, 40000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
+		f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
+	})
 }
 
 // A search that few match reports its progress, and comes to its end, without missing any.

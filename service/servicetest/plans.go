@@ -7,7 +7,40 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+
+	"millwright/models"
 )
+
+// BoundedRead is a read with the rows of tables and the entries of their indexes that it may look at.
+type BoundedRead struct {
+	Do     func() error
+	Tables []string
+	Most   int
+}
+
+// WantBounded has the reads planned while the tables are empty, fills these, and fails the test if a read then looks at
+// more than it may.
+func WantBounded(t *testing.T, f *Fixture, reads map[string]BoundedRead, fill func()) {
+	t.Helper()
+	for name, read := range reads {
+		if err := read.Do(); err != nil && models.CodeOf(err) != models.CodeNotFound {
+			t.Fatalf("%s: %v", name, err)
+		}
+	}
+	fill()
+	f.WaitForOpenTransactions()
+	for name, read := range reads {
+		before := f.RowsRead(read.Tables)
+		if err := read.Do(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if n := f.RowsRead(read.Tables) - before; n > read.Most {
+			t.Errorf("%s: %d rows or entries of indexes were read, want at most %d", name, n, read.Most)
+		} else {
+			t.Logf("%s: %d rows or entries of indexes were read", name, n)
+		}
+	}
+}
 
 // Explain executes a prepared statement with the arguments. It returns its plan, a line per
 // node, and how many pages its scans touched: what changing rows touches depends on how full
