@@ -45,6 +45,9 @@ func TestIDsSortByTime(t *testing.T) {
 			t.Skip("the later time overflows")
 		}
 		older, younger := newTestID(t, PrefixWorkOrder, early), newTestID(t, PrefixWorkOrder, late)
+		if !IsID(older, PrefixWorkOrder) || IsID(older, PrefixFeedback) {
+			t.Errorf("%s is no id of a work order alone", older)
+		}
 		if older >= younger {
 			t.Errorf("%s of %d does not sort before %s of %d", older, early, younger, late)
 		}
