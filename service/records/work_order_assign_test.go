@@ -9,7 +9,7 @@ import (
 	"millwright/service/store"
 )
 
-// Who may change, assign and cancel a work order, whoever works on it (api.md 3.2).
+// Changing, assigning and cancelling a work order take a permission; a service company forwards it to its own people (api.md 3.2).
 func TestWhoChangesAssignsAndCancels(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	for _, test := range []struct {

@@ -165,7 +165,7 @@ var fixtureTemplate = template{make: func(ctx context.Context, t testing.TB, adm
 	})
 }}
 
-// find returns the name of the template, which it makes if there is none.
+// find makes the template if it does not exist.
 func (m *template) find(ctx context.Context, t testing.TB, admin *pgx.Conn, server string) (name string, err error) {
 	m.once.Do(func() {
 		if m.name, m.err = m.make(ctx, t, admin, server); m.err == nil {
