@@ -1,11 +1,7 @@
 package console_test
 
 import (
-	"bufio"
-	"cmp"
 	"context"
-	"fmt"
-	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -105,58 +101,6 @@ func operatorsLink(key string) request {
 			l.t.Fatal(err)
 		}
 		return consoletest.Page{Status: http.StatusOK}
-	}}
-}
-
-// secret is a request for a token.
-func secret(status int, network, client, secret string) request {
-	return request{status, func(l *limited) consoletest.Page {
-		form := url.Values{"grant_type": {"client_credentials"}, "client_id": {l.fill(client)}, "client_secret": {secret}}
-		return l.NewVisitor().At(l.api).Do(http.MethodPost, "/v1/oauth/token", form, "X-Forwarded-For", network)
-	}}
-}
-
-// token returns a token of an integration, an invalid one of "none".
-func (l *limited) token(integration string) string {
-	if client, known := l.Acme.Integrations[integration]; known && l.tokens[integration] == "" {
-		token, err := l.Access.IssueToken(l.t.Context(), client.ClientID, client.ClientSecret, nil)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		l.tokens[integration] = token.AccessToken
-	}
-	return cmp.Or(l.tokens[integration], integration)
-}
-
-// call is a call of the API, without a token if the integration is "".
-func call(status int, network, integration, path string) request {
-	return request{status, func(l *limited) consoletest.Page {
-		headers := []string{"X-Forwarded-For", network}
-		if integration != "" {
-			headers = append(headers, "Authorization", "Bearer "+l.token(integration))
-		}
-		return l.NewVisitor().At(l.api).Do(http.MethodGet, path, nil, headers...)
-	}}
-}
-
-// startBody sends a call without its body. The status is 100 when the body is being received.
-func startBody(integration string) request {
-	return request{http.StatusContinue, func(l *limited) (page consoletest.Page) {
-		conn, err := net.DialTimeout("tcp", strings.TrimPrefix(l.api, "http://"), 20*time.Second)
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		end := func() { _ = conn.Close() }
-		l.t.Cleanup(end)
-		l.end = append(l.end, end)
-		_, err = fmt.Fprintf(conn, "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer %s\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n", l.token(integration))
-		if err == nil {
-			_, err = fmt.Fscanf(bufio.NewReader(conn), "HTTP/1.1 %d", &page.Status)
-		}
-		if err != nil {
-			l.t.Fatal(err)
-		}
-		return page
 	}}
 }
 

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httptest"
 	"net/netip"
 	"net/url"
 	"strconv"
@@ -17,20 +15,16 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"millwright/api"
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
-// limited is a console and an API on one service, as a process serves them, behind a proxy that
-// names the networks.
+// limited is a console behind a proxy that names the networks.
 type limited struct {
 	*guardedSite
 	t        *testing.T
-	api      string                    // its URL
-	tokens   map[string]string         // of integrations
 	browsers map[string][]*http.Cookie // what browsers keep of an earlier sign-in
 	locks    pgx.Tx                    // has locked tables, nil if it has ended
 	requests int
@@ -65,11 +59,10 @@ type limitCase struct {
 	ends, told time.Duration
 }
 
-// The limits of docs/security.md that requests reach one after the other. Others are tested where
-// many are in progress: connections in cmd/millwright (TestANetworkHasItsShareOfTheConnections),
-// calls in progress in service/access (TestFewCallsOfAnOrganization), passwords to hash in
-// service/people (TestPasswordHashingIsBounded), tests of an address in service/webhooks
-// (TestTestsOfAnAddressAreLimited).
+// The console's limits of docs/security.md that requests reach one after the other. The API's are tested in api and
+// service/access, and others where many are in progress: connections in cmd/millwright
+// (TestANetworkHasItsShareOfTheConnections), calls in service/access (TestFewCallsOfAnOrganization), passwords to hash in
+// service/people (TestPasswordHashingIsBounded), tests of an address in service/webhooks (TestTestsOfAnAddressAreLimited).
 func limitCases() map[string]limitCase {
 	const (
 		// home and home2 are in one IPv6 network of a /64, home3 in another of the same /48.
@@ -77,7 +70,7 @@ func limitCases() map[string]limitCase {
 		// minute, guessing and hour are the rest of these windows when a test begins.
 		minute, guessing, hour = 30 * time.Second, 270 * time.Second, 2670 * time.Second
 		get, post              = http.MethodGet, http.MethodPost
-		ofPerson, ofClient     = "sessions people identities organizations integrations organization_permission_definitions plans notices ", "integrations organizations plans "
+		ofPerson               = "sessions people identities organizations integrations organization_permission_definitions plans notices "
 		ann, bob, cat          = "ann@acme.example.com", "bob@acme.example.com", "cat@acme.example.com"
 	)
 
@@ -122,7 +115,7 @@ func limitCases() map[string]limitCase {
 			},
 			others: map[string]request{
 				"another network": visit(200, here, get, "/console/sign-in", nil), "a browser of hers": inBrowser(303, home, ann, "a"),
-				"a session": byPerson(200, "ann", "/console/account", nil), "a call of the API": call(401, home, "", "/v1/me"),
+				"a session": byPerson(200, "ann", "/console/account", nil),
 			},
 		},
 		"forms of a person": {
@@ -159,41 +152,6 @@ func limitCases() map[string]limitCase {
 			rows: 1 + 30 + 2, more: 2, reads: "rate_counters", ends: hour,
 			others: map[string]request{"another network": forgotten(elsewhere, cat, "cat"), "an administrator": byPerson(303, "ann", "/console/people/{cat}/link", nothing)},
 		},
-		"wrong secrets of a client from a network": {
-			limit: 30, counted: secret(401, here, "cli_erp", "wrong"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration")},
-			reads: ofClient, ends: minute,
-			others: map[string]request{
-				"the right secret": secret(200, here, "cli_erp", "secret-of-the-erp-integration"), "another network": secret(401, elsewhere, "cli_erp", "wrong"),
-				"another client": secret(401, here, "cli_reader", "wrong"), "a call": call(200, here, "erp", "/v1/me"),
-			},
-		},
-		"failed token requests from a network": {
-			addressCalls: 5, limit: 5, counted: secret(401, here, "guess{n}", "x"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration"), call(401, here, "", "/v1/me")},
-			reads: ofClient, ends: minute,
-			pay: map[string]request{"without a client": secret(401, here, "", ""), "another client": secret(401, here, "cli_erp", "wrong")},
-			others: map[string]request{
-				"the right secret": secret(200, here, "cli_erp", "secret-of-the-erp-integration"), "another network": secret(401, elsewhere, "guess{n}", "x"), "the console": visit(200, here, get, "/console/sign-in", nil),
-			},
-		},
-		"calls of an integration": {
-			setup: `UPDATE plans SET calls_per_minute = 5`,
-			limit: 5, counted: call(404, here, "erp", "/v1/work-orders/none"), uncounted: []request{secret(200, here, "cli_erp", "secret-of-the-erp-integration"), call(401, here, "none", "/v1/me")},
-			reads: ofClient + "identities revoked_tokens", ends: minute,
-			pay:    map[string]request{"another network": call(200, elsewhere, "erp", "/v1/me")},
-			others: map[string]request{"another integration": call(200, here, "reader", "/v1/me"), "an invalid token": call(401, here, "none", "/v1/me")},
-		},
-		"calls without a token from a network": {
-			addressCalls: 5, limit: 5, counted: call(401, home, "", "/v1/me"), uncounted: []request{call(200, home, "erp", "/v1/me"), call(200, home, "", "/docs"), secret(401, home, "cli_erp", "wrong")},
-			ends: minute,
-			pay:  map[string]request{"another address of the /64": call(401, home2, "", "/v1/me"), "a path that is not there": call(404, home, "", "/v1/nothing")},
-			others: map[string]request{
-				"another network": call(401, home3, "", "/v1/me"), "a token": call(200, home, "erp", "/v1/me"), "an invalid token": call(401, home, "none", "/v1/me"), "the console": visit(200, home, get, "/console/sign-in", nil),
-			},
-		},
-		"bodies of an integration that are being received": {
-			limit: 64, counted: startBody("erp"), uncounted: []request{call(200, here, "erp", "/v1/me")}, reads: "all",
-			others: map[string]request{"another integration": startBody("reader"), "without a body": call(200, here, "erp", "/v1/me")},
-		},
 		"large forms of an organization": {
 			limit: 1, counted: handleForm("{acme}"), bounded: byPerson(422, "ann", "/console/account", large), reads: "all",
 			pay:    map[string]request{"another person": byPerson(422, "bob", "/console/account", large)},
@@ -227,16 +185,13 @@ func newLimited(t *testing.T, c limitCase) *limited {
 		timeout = 2 * time.Second
 	}
 	s := consoletest.On(t, f, func(o *console.Options) { o.TrustedProxies, o.RequestTimeout = proxies, timeout })
-	handler := api.New(s.Service, api.Options{PublicURL: servicetest.Issuer, TrustedProxies: proxies, CallTimeout: timeout, Log: slog.New(slog.DiscardHandler)})
-	server := httptest.NewServer(handler)
-	t.Cleanup(server.Close)
 	order := newRecord(t, s) // on which bob may comment
 	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, order, []string{s.ID("bob")}, nil))
 	if c.setup != "" {
 		s.Exec(c.setup)
 	}
 	things := map[string]string{"order": order, "bob": s.ID("bob"), "cat": s.ID("cat"), "pia": s.ID("pia"), "acme": s.Acme.OrganizationID}
-	return &limited{guardedSite: &guardedSite{Site: s, things: things}, t: t, api: server.URL, tokens: map[string]string{}, browsers: map[string][]*http.Cookie{}}
+	return &limited{guardedSite: &guardedSite{Site: s, things: things}, t: t, browsers: map[string][]*http.Cookie{}}
 }
 
 func (c limitCase) run(l *limited) {
