@@ -32,10 +32,10 @@
 // loads again and again takes c.polled, which does not extend the session.
 //
 // The template defines "title" and "content", whose dot is the view. A test executes every
-// template with empty and with hostile views. Others fail until they list the new route:
-// TestEveryPageIsAccessible, and for a form TestADoubleClickActsOnce and
-// TestSensitiveRoutesTakeARecentSignIn. An entry of sections (pages.go) puts a page
-// into the sidebar for those who may see it.
+// template with empty and with hostile views. Others try every route of routeCases
+// (routes_test.go), where a new one is listed: TestEveryPageIsAccessible, and for a form
+// TestADoubleClickActsOnce and TestSensitiveRoutesTakeARecentSignIn. An entry of sections
+// (pages.go) puts a page into the sidebar for those who may see it.
 //
 // Parts for templates: {{template "time" .At}} of r.moment(t), {{template "state" .State}}
 // of a stateMark (color, icon and word), {{template "pager" .Pager}}, {{icon "send"}},

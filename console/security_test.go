@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"millwright/console/consoletest"
-	"millwright/service/servicetest"
 )
 
 // No other site can make a browser write, on any route.
@@ -32,33 +31,6 @@ func TestCrossSiteWritesAreRejected(t *testing.T) {
 		t.Errorf("only %d writes were sent", tried)
 	}
 	v.Get("/console").Want(http.StatusOK) // still signed in
-}
-
-// Names, ids and addresses without a place to break them make no page wider than the window,
-// nor squeeze the columns next to them.
-func TestLongWordsFit(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	word := strings.Repeat("w", 200)
-	s.Exec(`UPDATE permission_definitions SET name = $1`, word)
-	s.Exec(`UPDATE organization_permission_definitions SET name = $1`, word)
-	s.Exec(`UPDATE inventory_nodes SET name = $1`, word)
-	s.Exec(`UPDATE webhooks SET url = 'https://example.com/' || $1`, word)
-	newRecord(t, s)
-	dispatch(t, s, "erp_hook", responding(http.StatusInternalServerError, word))
-	s.Exec(`UPDATE identities SET name = $1`, word)
-	s.Exec(`UPDATE people SET email = $2 || '@example.com' WHERE id = $1`, s.ID("bob"), word)
-	erp, hook, bob := "/console/integrations/"+s.ID("erp"), "/console/webhooks/"+s.ID("erp_hook"), "/console/people/"+s.ID("bob")
-	b := s.Browser(t)
-	b.SignIn("ann")
-	for _, path := range []string{
-		"/console", "/console/work-orders", "/console/integrations", "/console/integrations/new", erp, erp + "?see=" + s.ID("ahu1"), erp + "/off", erp + "/delete", erp + "/webhooks/new",
-		hook, hook + "/off", hook + "/missed", hook + "/deliveries", "/console/deliveries", "/console/deliveries/" + servicetest.Value[string](s.Fixture, `SELECT min(id) FROM all_deliveries`),
-		"/console/people", "/console/people/new", bob, bob + "/deactivate", "/console/log", "/console/account",
-	} {
-		b.Open(path)
-		b.CheckWidth(path)
-	}
 }
 
 // Requests that no browser sends get an error page.

@@ -8,7 +8,7 @@
 // scrolls sideways, the browser has reported no error and nothing that the
 // Content-Security-Policy blocked, and, at 1280 and 320 px, axe-core finds nothing against
 // WCAG 2.2 AA. It takes a second, so each template is checked once (TestEveryPageIsAccessible of
-// the console); tests with other content use CheckTexts.
+// the console); tests with other content use CheckWidth.
 //
 // All tabs of a test program share one process of Chromium, each with its own cookies; Run
 // keeps it between the tests.
