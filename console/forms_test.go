@@ -68,7 +68,10 @@ func TestPagesSayWhatStillWorks(t *testing.T) {
 	wantNot(t, s.SignedIn("bob").Get("/console/integrations").Want(http.StatusForbidden), noAPI)
 }
 
-// A form that was filled from an older state shows, next to each field that differs from the record, what it has now.
+var changedByAnn = regexp.MustCompile(`role="alert" tabindex="-1" autofocus>(?:<svg.*?</svg>)?<p>(?:<a [^>]*>)?<bdi>Ann Field</bdi>`)
+
+// A form that was filled from an older state names the person who changed the record, and shows the present value next to
+// each field that differs.
 func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
@@ -99,7 +102,10 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 			[]string{"label", "State", "type", "multiple_choice", "options", "OK\r\nDirty"}, []string{"label", "State", "type", "single_choice", "options", "OK\r\nDirty\r\nTorn", "after", ""},
 			[]string{"Any of", "OK\nDirty"},
 		},
-		"/people/" + s.ID("dan"):          {nil, []string{"definition", s.ID("org_incoming")}, []string{"No organization permissions"}},
+		"/people/" + s.ID("dan"): {nil, []string{"definition", s.ID("org_incoming")}, []string{"No organization permissions"}},
+		"/webhooks/" + s.ID("reader_hook"): {
+			[]string{"url", "http://127.0.0.1:9/theirs", "events", "issue.created"}, []string{"url", "http://127.0.0.1:9/mine", "events", "issue.created"}, []string{"http://127.0.0.1:9/theirs"},
+		},
 		"/teams/" + s.ID("crew"):          {[]string{"name", "Theirs"}, []string{"name", "Mine"}, []string{"Theirs"}},
 		"/integrations/" + s.ID("reader"): {[]string{"name", "Theirs", "scopes", "people:read"}, []string{"name", "Theirs", "scopes", "issues:read", "organization_definition_id", ""}, []string{"people:read"}},
 	} {
@@ -107,7 +113,11 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 		mine := v.Get(path).Want(http.StatusOK).Form(form.mine...)
 		s.Clock.Advance(time.Second)
 		v.Post(path, v.Get(path).Form(form.theirs...)).Want(http.StatusSeeOther)
-		wantNow(t, v.Post(path, mine).Want(http.StatusConflict), form.now...)
+		page := v.Post(path, mine).Want(http.StatusConflict, "since you opened this page")
+		if !changedByAnn.MatchString(page.Body) {
+			t.Errorf("%s does not name the person who changed it", path)
+		}
+		wantNow(t, page, form.now...)
 	}
 	// stale sends a form twice, filled from the same state.
 	stale := func(page, path string, theirs, mine []string, now ...string) {
@@ -119,8 +129,9 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 	}
 	reader := "/console/integrations/" + s.ID("reader")
 	person, question := "/console/people/"+s.ID("dan"), "/console/forms/"+s.ID("inspection")+"/question"
-	order = "/console" + order
+	order, assigned := "/console"+order, "/console/inventory/"+s.ID("hq")+"/assign?identity="+s.ID("bob")
 	stale(order, order, append(kept, ""), append(kept, "2026-07-01T06:30"), "nothing")
+	stale(assigned, assigned, []string{"definition_id", s.ID("reading")}, []string{"definition_id", s.ID("creating")}, "Theirs (inventory: read; work orders: read)")
 	stale(reader, reader+"/owners", nil, []string{"owners", s.ID("ann")}, "nothing chosen")
 	stale(person, person+"/email", []string{"email", "theirs@example.com"}, []string{"email", "mine@example.com"}, "theirs@example.com")
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("dan"))
@@ -249,8 +260,7 @@ func TestTheLogIsFiltered(t *testing.T) {
 	}
 }
 
-// Every action that the product logs has words, and every notice a sentence.
-func TestActionsHaveWords(t *testing.T) {
+func TestNoticesHaveWords(t *testing.T) {
 	for _, kind := range models.AllNoticeKinds {
 		if console.NoticeTexts[kind] == "" {
 			t.Errorf("the notice %s has no sentence", kind)
