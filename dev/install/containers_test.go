@@ -78,6 +78,7 @@ func TestTheContainersRun(t *testing.T) {
 		first.awaitReady(t)
 		first.create(t, erp, place)
 	})
+	r.step("databases apart", first.checkDatabases)
 	r.step("upgrade", func(t *testing.T) {
 		first.sh(t, documented(t, `^docker compose run --rm migrate$`))
 		first.sh(t, documented(t, `^docker compose up --detach --no-deps --wait worker api$`))
@@ -100,6 +101,12 @@ func TestTheContainersRun(t *testing.T) {
 	r.step("stop of the second project", second.stop)
 	engine := first.sh(t, `docker version --format 'Docker {{.Server.Version}}, Compose '"$(docker compose version --short)"`)
 	r.write("A run in containers", "`make compose-test`, which runs the Compose commands", engine, "images | "+images)
+}
+
+// credentials are an integration's client id and secret.
+type credentials struct {
+	ClientID     string `json:"client_id"`
+	ClientSecret string `json:"client_secret"`
 }
 
 // containers is an installation whose services run in containers.
@@ -165,11 +172,31 @@ func (c *containers) millwright(t *testing.T) string {
 func (c *containers) awaitReady(t *testing.T) {
 	t.Helper()
 	await(t, func() error {
-		if status := get(c.api + "/readyz?temporal=1"); status != http.StatusOK {
-			return fmt.Errorf("/readyz returned %d", status)
+		client := http.Client{Timeout: time.Minute}
+		response, err := client.Get(c.api + "/readyz?temporal=1")
+		if err != nil {
+			return err
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("/readyz returned %d", response.StatusCode)
 		}
 		return nil
 	})
+}
+
+// checkDatabases checks that each role can connect only to its own databases.
+func (c *containers) checkDatabases(t *testing.T) {
+	secrets := secretFiles(t, c.dir)
+	for role, reaches := range map[string][]string{"millwright": {"millwright"}, "temporal": {"temporal", "temporal_visibility"}} {
+		for _, database := range []string{"millwright", "temporal", "temporal_visibility", "postgres"} {
+			_, err := c.try(t, "docker compose exec -T --env PGPASSWORD="+strings.TrimSpace(secrets[role+"_password"])+
+				" postgres psql --host 127.0.0.1 --username "+role+" --dbname "+database+" --command 'SELECT 1'")
+			if reached := err == nil; reached != slices.Contains(reaches, database) {
+				t.Errorf("%s can connect to %s: %t, %v", role, database, reached, err)
+			}
+		}
+	}
 }
 
 // create creates a work order through the published port and waits for its delivery.

@@ -256,15 +256,31 @@ func knownSettings(t *testing.T) []string {
 	return known
 }
 
-// TestTheServicesRun proves that none is missing.
-func TestTheProgramKnowsTheSettings(t *testing.T) {
+// TestTheContainersRun proves that none is missing.
+func TestTheProgramKnowsTheCommandsAndSettings(t *testing.T) {
 	known := knownSettings(t)
 	for name, s := range install(t).project.Services {
+		if !runsProduct(s) {
+			continue
+		}
 		for setting := range s.Environment {
-			if runsProduct(s) && !slices.Contains(known, setting) {
+			if !slices.Contains(known, setting) {
 				t.Errorf("%s sets %s, an unknown setting", name, setting)
 			}
 		}
+		wantCommand(t, s.Command[0], s.Command)
+		if s.HealthCheck != nil {
+			wantCommand(t, "health "+name, s.HealthCheck.Test[2:])
+		}
+	}
+}
+
+// wantCommand fails the test if the help that the arguments print is of another command.
+func wantCommand(t *testing.T, name string, args []string) {
+	t.Helper()
+	help := outputOf(t.Context(), t, append(slices.Clone(args), "--help")...)
+	if !strings.Contains(help, "\n  millwright "+name) {
+		t.Errorf("%v is not the command %s:\n%s", args, name, help)
 	}
 }
 

@@ -128,6 +128,8 @@ func (s shell) json(t *testing.T, into any, command string) {
 	}
 }
 
+const startLimit = 2 * time.Minute
+
 // await waits until the check succeeds.
 func await(t *testing.T, check func() error) {
 	t.Helper()
