@@ -76,6 +76,10 @@ func TestFaultTemporalDown(t *testing.T) {
 		administer(t, "DROP DATABASE "+prefix+"_visibility WITH (FORCE)")
 	})
 	temporal := startTemporal(t, prefix, port)
+	second := beginTemporal(t, os.Getenv("DATABASE_URL"), prefix, port)
+	if want := fmt.Sprintf("port %d is taken by another program", port); second.wait(startLimit) == 0 || !second.log.has(want) {
+		t.Errorf("a second server on the same port says %q", second.log.String())
+	}
 	r := newReceiver(t)
 	h := newHarness(t, settings{"TEMPORAL_ADDRESS": address, "WEBHOOK_IDLE_TIMEOUT": "100ms"}, r)
 	worker := h.startWorker()
@@ -102,7 +106,7 @@ func TestFaultTemporalDown(t *testing.T) {
 		t.Errorf("%d deliveries while Temporal was down", n-1)
 	}
 	restarted := time.Now()
-	startTemporal(t, prefix, port)
+	temporal = startTemporal(t, prefix, port)
 	ready := time.Since(restarted)
 	eventually(t, recoveryLimit, "all that was created during the outage arrives", func() bool { return r.missing(ids) == 0 })
 	t.Logf("Temporal was ready %s after its restart; the last of %d work orders arrived after %s; %d duplicates",
@@ -113,6 +117,10 @@ func TestFaultTemporalDown(t *testing.T) {
 		t.Errorf("%d work orders, want %d", n, creates+1)
 	}
 	h.awaitAllDelivered()
+	temporal.terminate()
+	if status := temporal.wait(startLimit); status != 0 {
+		t.Errorf("Temporal ended with status %d after SIGTERM", status)
+	}
 }
 
 // startTemporal starts the test's own Temporal server and waits until it is ready.
@@ -149,7 +157,7 @@ func (h *harness) awaitAllDelivered() {
 }
 
 // workerKills is the number of times that TestFaultWorkerKilledWhileDelivering kills the worker.
-var workerKills = flag.Int("faults.kills", 3, "the number of times that a worker is killed among its deliveries")
+var workerKills = flag.Int("faults.kills", 2, "the number of times that a worker is killed among its deliveries")
 
 func TestFaultWorkerKilledWhileDelivering(t *testing.T) {
 	t.Parallel()
