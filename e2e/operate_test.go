@@ -191,7 +191,10 @@ func (h *harness) sendTest(address, failure string, status int) {
 
 func TestOperatorsManageAddresses(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, nil)
+	h := newHarness(t, settings{"CELL": "eu1"})
+	if !strings.HasPrefix(h.org.clientID, "cli_eu1_") {
+		t.Errorf("in the cell eu1 a client id is %s", h.org.clientID)
+	}
 	h.startWorker()
 	h.startAPI(nil)
 	i := h.integrator()
