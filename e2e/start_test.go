@@ -88,6 +88,15 @@ func TestStartErrors(t *testing.T) {
 			wantStartError(t, all, "worker", "SMTP_URL")
 		})
 	}
+	for says, url := range map[string]string{
+		"the database of DATABASE_URL cannot be reached": "postgres://u:hunter2@127.0.0.1:1/db",
+		"DATABASE_URL names a file that cannot be read":  "postgres://u:hunter2@127.0.0.1:1/db?sslmode=verify-full&sslrootcert=/nothing.crt",
+	} {
+		t.Run("a migration: "+says, func(t *testing.T) {
+			t.Parallel()
+			wantStartError(t, settings{"DATABASE_URL": url}, "migrate", says)
+		})
+	}
 	empty := maps.Clone(good)
 	empty["DATABASE_URL"] = servicetest.EmptyDatabase(t)
 	for _, command := range []string{"api", "worker"} {

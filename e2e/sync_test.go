@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 )
@@ -49,5 +48,3 @@ func (s *syncState) follow(i *integrator) int {
 		}
 	}
 }
-
-func (s *syncState) clone() *syncState { return &syncState{s.field, s.token, maps.Clone(s.records)} }
