@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +17,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // connectorPrograms prepare the example connectors in examples/, by their languages, once: they
@@ -79,38 +77,28 @@ type connectorStore struct {
 	Events int
 }
 
-// connectorProgram returns the command that runs the language's connector, nil if what it needs
-// is not installed, as it must be in CI.
-func connectorProgram(t testing.TB, language string) []string {
-	t.Helper()
-	program, err := connectorPrograms[language]()
-	if err == nil {
-		return program
-	}
-	if os.Getenv("CI") != "" || !errors.Is(err, exec.ErrNotFound) {
-		t.Fatalf("the connector in %s: %v", language, err)
-	}
-	return nil
-}
-
-// eachConnector runs a test of each language whose interpreter is installed.
+// eachConnector runs a test of each language.
 func eachConnector(t *testing.T, test func(t *testing.T, language string)) {
 	t.Helper()
 	for language := range connectorPrograms {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
-			if connectorProgram(t, language) == nil {
-				t.Skipf("%s is not installed", language)
-			}
 			test(t, language)
 		})
 	}
 }
 
-// newConnector makes a connector of the language.
-func newConnector(t testing.TB, language string) *connector {
+// newConnector makes a connector of the language. A language that is not installed skips the test,
+// except in CI.
+func newConnector(t *testing.T, language string) *connector {
 	t.Helper()
-	program := connectorProgram(t, language)
+	program, err := connectorPrograms[language]()
+	if errors.Is(err, exec.ErrNotFound) && os.Getenv("CI") == "" {
+		t.Skipf("%s is not installed", language)
+	}
+	if err != nil {
+		t.Fatalf("the connector in %s: %v", language, err)
+	}
 	listen, _ := freePort(t)
 	r := newReceiver(t)
 	r.server.Close()
@@ -120,15 +108,6 @@ func newConnector(t testing.TB, language string) *connector {
 	return &connector{t: t, name: language, program: program, receiver: r, env: settings{
 		"PATH": os.Getenv("PATH"), "DATABASE": filepath.Join(t.TempDir(), "erp.db"), "LISTEN": listen, "WEBHOOK_SECRET": r.secret, "INTERVAL": "1",
 	}}
-}
-
-// of gives the connector the API and the credentials of the harness.
-func (c *connector) of(h *harness) *connector {
-	maps.Copy(c.env, settings{
-		"MILLWRIGHT_URL":       h.settings["MILLWRIGHT_PUBLIC_URL"] + "/v1",
-		"MILLWRIGHT_CLIENT_ID": h.org.clientID, "MILLWRIGHT_CLIENT_SECRET": h.org.clientSecret,
-	})
-	return c
 }
 
 // do runs a command of the connector to its end and returns what it prints and its status.
@@ -207,10 +186,9 @@ func (c *connector) difference(h *harness) string {
 	return ""
 }
 
-// checkOrders checks that each order became one work order, and returns their ids.
-func (c *connector) checkOrders(h *harness) []string {
+// checkOrders checks that each order became one work order.
+func (c *connector) checkOrders(h *harness) {
 	c.t.Helper()
-	var ids []string
 	seen := map[string]bool{}
 	for _, order := range c.show().Outbox {
 		if order.WorkOrderID == nil || seen[*order.WorkOrderID] {
@@ -218,12 +196,10 @@ func (c *connector) checkOrders(h *harness) []string {
 			continue
 		}
 		seen[*order.WorkOrderID] = true
-		ids = append(ids, *order.WorkOrderID)
 	}
-	if n := h.count(`SELECT count(*) FROM work_orders WHERE external_id LIKE $1`, c.name+"-%"); n != c.created || len(ids) != n {
-		c.t.Errorf("%d orders became %d work orders, %d are known", c.created, n, len(ids))
+	if n := h.count(`SELECT count(*) FROM work_orders WHERE external_id LIKE $1`, c.name+"-%"); n != c.created || len(seen) != n {
+		c.t.Errorf("%d orders became %d work orders, %d are known", c.created, n, len(seen))
 	}
-	return ids
 }
 
 // The example connectors lose and double nothing, whatever point of a write they are killed
@@ -234,9 +210,12 @@ func TestConnectorsLoseNothing(t *testing.T) {
 		c := newConnector(t, language)
 		// Until it listens, deliveries fail: on a slow machine for minutes.
 		h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,2s,2s,4s,4s,8s,8s" + strings.Repeat(",16s", 40)}, c.receiver)
-		h.startAPI(nil)
+		api := h.startAPI(nil)
 		h.startWorker()
-		c.of(h)
+		maps.Copy(c.env, settings{
+			"MILLWRIGHT_URL":       h.settings["MILLWRIGHT_PUBLIC_URL"] + "/v1",
+			"MILLWRIGHT_CLIENT_ID": h.org.clientID, "MILLWRIGHT_CLIENT_SECRET": h.org.clientSecret,
+		})
 		i := h.integrator()
 		for at, status := 1, -1; status != 0; at++ {
 			if at <= 3 {
@@ -246,10 +225,14 @@ func TestConnectorsLoseNothing(t *testing.T) {
 			_, status = c.do(settings{"CRASH_AT": strconv.Itoa(at)}, "once")
 		}
 		// A sync shows only what no transaction of another test in the same Postgres holds back.
-		eventuallyNone(t, recoveryLimit, "the connector has every work order", func() string {
-			c.do(nil, "once")
-			return c.difference(h)
+		changes := newSyncState("id")
+		eventually(t, recoveryLimit, "a sync shows every work order", func() bool {
+			return changes.follow(i) == http.StatusOK && len(changes.records) == h.count(`SELECT count(*) FROM work_orders`)
 		})
+		c.do(nil, "once")
+		if difference := c.difference(h); difference != "" {
+			t.Error(difference)
+		}
 		// It also receives the webhooks, and is killed while it does.
 		ids := i.workOrders()
 		for _, at := range []string{"10", "25", "45"} {
@@ -261,8 +244,11 @@ func TestConnectorsLoseNothing(t *testing.T) {
 		}
 		p := c.begin(language+" connector", nil)
 		p.awaitReady(startLimit, func() bool { return p.out.has("ready") })
+		api.kill()
+		c.order(i.node, "While the API is away")
+		h.startAPI(nil)
 		eventually(t, recoveryLimit, "the connector has everything", func() bool {
-			return c.difference(h) == "" && h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0
+			return h.count(`SELECT count(*) FROM all_deliveries WHERE status <> 'delivered'`) == 0 && c.difference(h) == ""
 		})
 		if n, want := c.show().Events, h.count(`SELECT count(*) FROM events`); n != want {
 			t.Errorf("%d events are stored, %d were sent", n, want)
@@ -275,6 +261,37 @@ func TestConnectorsLoseNothing(t *testing.T) {
 	})
 }
 
+// newConnectorAlone makes a connector whose API gives tokens and empty lists, unless respond
+// responds and returns true.
+func newConnectorAlone(t *testing.T, language string, respond func(http.ResponseWriter, *http.Request) bool) *connector {
+	t.Helper()
+	var mu sync.Mutex
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case respond(w, r):
+		case r.URL.Path == "/oauth/token":
+			fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
+		default:
+			fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
+		}
+	}))
+	t.Cleanup(api.Close)
+	c := newConnector(t, language)
+	maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+	return c
+}
+
+// problem responds with an error.
+func problem(w http.ResponseWriter, status int, code string) bool {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"code":%q}`, code)
+	return true
+}
+
 // A connector waits as responses to calls and token requests say, in seconds or until a date,
 // and then goes on.
 func TestConnectorsWaitAsTold(t *testing.T) {
@@ -284,35 +301,20 @@ func TestConnectorsWaitAsTold(t *testing.T) {
 			"/oauth/token": {"0", "Mon, 02 Nov 2026 09:00:00 GMT"},
 			"/work-orders": {"0", "Mon, 02 Nov 2026 09:00:00 GMT", "soon"},
 		}
-		var mu sync.Mutex
-		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			if left := waits[r.URL.Path]; len(left) > 0 {
-				waits[r.URL.Path] = left[1:]
-				w.Header().Set("Retry-After", left[0])
-				w.WriteHeader(http.StatusServiceUnavailable)
-				return
+		var asked atomic.Int32
+		c := newConnectorAlone(t, language, func(w http.ResponseWriter, r *http.Request) bool {
+			left := waits[r.URL.Path]
+			if len(left) == 0 {
+				return false
 			}
-			w.Header().Set("Content-Type", "application/json")
-			if r.URL.Path == "/oauth/token" {
-				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
-				return
-			}
-			fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
-		}))
-		defer api.Close()
-		c := newConnector(t, language)
-		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
-		if _, status := c.do(nil, "once"); status != 0 {
-			t.Errorf("it ended with status %d", status)
-		}
-		mu.Lock()
-		defer mu.Unlock()
-		for path, left := range waits {
-			if len(left) > 0 {
-				t.Errorf("%s was not retried: %v", path, left)
-			}
+			asked.Add(1)
+			waits[r.URL.Path] = left[1:]
+			w.Header().Set("Retry-After", left[0])
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return true
+		})
+		if _, status := c.do(nil, "once"); status != 0 || asked.Load() != 5 {
+			t.Errorf("it was asked to wait %d times, want 5, and ended with status %d", asked.Load(), status)
 		}
 	})
 }
@@ -322,25 +324,17 @@ func TestConnectorsKeepForbiddenOrders(t *testing.T) {
 	t.Parallel()
 	eachConnector(t, func(t *testing.T, language string) {
 		var allowed atomic.Bool
-		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			w.Header().Set("Content-Type", "application/json")
-			switch {
-			case r.URL.Path == "/oauth/token":
-				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
-			case r.Method == http.MethodGet:
-				fmt.Fprint(w, `{"data":[],"has_more":false,"sync_token":"s"}`)
-			case !allowed.Load():
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(http.StatusForbidden)
-				fmt.Fprint(w, `{"code":"insufficient_scope"}`)
-			default:
-				w.WriteHeader(http.StatusCreated)
-				fmt.Fprint(w, `{"id":"wo_1","number":1,"title":"Order","status":{"code":"open"},"changed_at":"2026-11-02T09:00:00.000Z"}`)
+		c := newConnectorAlone(t, language, func(w http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/oauth/token" || r.Method == http.MethodGet {
+				return false
 			}
-		}))
-		defer api.Close()
-		c := newConnector(t, language)
-		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+			if !allowed.Load() {
+				return problem(w, http.StatusForbidden, "insufficient_scope")
+			}
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, `{"id":"wo_1","number":1,"title":"Order","status":{"code":"open"},"changed_at":"2026-11-02T09:00:00.000Z"}`)
+			return true
+		})
 		c.order("loc_1", "Order")
 		for _, allow := range []bool{false, true} {
 			allowed.Store(allow)
@@ -361,43 +355,35 @@ func TestConnectorsForgetWhatTheyMayNotRead(t *testing.T) {
 	t.Parallel()
 	eachConnector(t, func(t *testing.T, language string) {
 		const held = 205
-		var mu sync.Mutex
-		hidden, void, checks := 0, false, 0 // hidden counts the first records, which cannot be read; void: tokens are rejected
-		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			mu.Lock()
-			defer mu.Unlock()
-			w.Header().Set("Content-Type", "application/json")
-			asked := r.URL.Query().Get("id")
+		// hidden counts the first records, which cannot be read; void: tokens are rejected.
+		var hidden, checks atomic.Int32
+		var void atomic.Bool
+		c := newConnectorAlone(t, language, func(w http.ResponseWriter, r *http.Request) bool {
+			since, asked := r.URL.Query().Get("changed_since"), r.URL.Query().Get("id")
 			ids := strings.Split(asked, ",")
 			switch {
-			case r.URL.Path == "/oauth/token":
-				fmt.Fprint(w, `{"access_token":"x","token_type":"Bearer"}`)
-				return
-			case void && r.URL.Query().Get("changed_since") == "s":
-				w.Header().Set("Content-Type", "application/problem+json")
-				w.WriteHeader(http.StatusGone)
-				fmt.Fprint(w, `{"code":"cursor_expired"}`)
-				return
+			case void.Load() && since == "s":
+				return problem(w, http.StatusGone, "cursor_expired")
+			case r.URL.Path != "/work-orders" || since == "s":
+				return false
 			case asked != "":
-				checks++
+				checks.Add(1)
 				if len(ids) > 100 {
 					t.Errorf("%d ids are asked for at once", len(ids))
 				}
 			}
 			var records []string
-			for n := hidden; n < held && r.URL.Path == "/work-orders" && r.URL.Query().Get("changed_since") != "s"; n++ {
+			for n := int(hidden.Load()); n < held; n++ {
 				if id := fmt.Sprintf("wo_%03d", n); asked == "" || slices.Contains(ids, id) {
 					records = append(records, fmt.Sprintf(`{"id":%q,"title":"T","status":{"code":"open"},"changed_at":"2026-11-02T09:00:00.000Z"}`, id))
 				}
 			}
 			fmt.Fprintf(w, `{"data":[%s],"has_more":false,"sync_token":"s"}`, strings.Join(records, ","))
-		}))
-		defer api.Close()
-		c := newConnector(t, language)
-		maps.Copy(c.env, settings{"MILLWRIGHT_URL": api.URL, "MILLWRIGHT_CLIENT_ID": "id", "MILLWRIGHT_CLIENT_SECRET": "a secret of the test"})
+			return true
+		})
 		for _, step := range []struct {
 			name           string
-			hidden         int
+			hidden         int32
 			void           bool
 			own            settings
 			stored, checks int
@@ -407,60 +393,13 @@ func TestConnectorsForgetWhatTheyMayNotRead(t *testing.T) {
 			{"when it is due", 3, false, settings{"CHECK_INTERVAL": "0"}, held - 3, 3},
 			{"after a void token", 105, true, nil, held - 105, 3},
 		} {
-			mu.Lock()
-			hidden, void, checks = step.hidden, step.void, 0
-			mu.Unlock()
+			hidden.Store(step.hidden)
+			void.Store(step.void)
+			checks.Store(0)
 			_, status := c.do(step.own, "once")
-			mu.Lock()
-			if stored := len(c.show().WorkOrders); status != 0 || stored != step.stored || checks != step.checks {
-				t.Errorf("%s: %d records are stored after %d checks, status %d, want %d and %d", step.name, stored, checks, status, step.stored, step.checks)
+			if stored := len(c.show().WorkOrders); status != 0 || stored != step.stored || int(checks.Load()) != step.checks {
+				t.Errorf("%s: %d records are stored after %d checks, status %d, want %d and %d", step.name, stored, checks.Load(), status, step.stored, step.checks)
 			}
-			mu.Unlock()
 		}
 	})
-}
-
-// stormConnectors are the example connectors as clients of a storm. Each is a part that is
-// killed like the others.
-func stormConnectors(t testing.TB) (connectors map[string]*connector) {
-	t.Helper()
-	connectors = map[string]*connector{}
-	for language := range connectorPrograms {
-		if connectorProgram(t, language) != nil {
-			connectors[language] = newConnector(t, language)
-		}
-	}
-	return connectors
-}
-
-// orderUntil gives the connector orders, with the markers of a client of that number, until
-// the context ends.
-func (c *connector) orderUntil(ctx context.Context, node string, number int) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			c.order(node, fmt.Sprintf("mark-%d-%d-", number, c.created+1))
-		}
-	}
-}
-
-// ledger returns the connector's orders as writes of a client of the storm, once it has
-// sent all and has every record. The work orders begin as they are.
-func (c *connector) ledger(h *harness, number int, recorder *recorder) (writes []*write) {
-	c.t.Helper()
-	left := ""
-	eventually(c.t, recoveryLimit, "a connector has everything", func() bool {
-		left = c.difference(h)
-		return left == ""
-	})
-	for n, id := range c.checkOrders(h) {
-		writes = append(writes, &write{kind: "create", marker: fmt.Sprintf("mark-%d-%d-", number, n+1), record: id, status: http.StatusCreated, tries: 1})
-		begin := h.integrator().get("/work-orders/" + id)
-		recorder.addRead(0, "begin", id, recorder.now(), begin.status, versionOf(begin.body, begin.header.Get("ETag")))
-	}
-	return writes
 }

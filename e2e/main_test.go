@@ -17,14 +17,25 @@ var millwright string
 // scratch is a directory for what tests build once.
 var scratch string
 
-// testsAtOnce is the number of tests that run in parallel. -parallel overrides it. They wait for
-// much, but four of them, with the race detector, are too many for Temporal on two processors.
-const testsAtOnce = "3"
+// withRaceDetector is whether the tests, and so the product, have the race detector.
+var withRaceDetector = func() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
+}()
+
+// testsAtOnce returns the number of tests that run in parallel. -parallel overrides it. They wait
+// for much, but with the race detector four of them are too many for Temporal on two processors.
+func testsAtOnce() string {
+	if withRaceDetector {
+		return "3"
+	}
+	return "6"
+}
 
 func TestMain(m *testing.M) {
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel"); parallel.Value.String() == parallel.DefValue {
-		_ = parallel.Value.Set(testsAtOnce) // a number
+		_ = parallel.Value.Set(testsAtOnce()) // a number
 	}
 	for _, name := range []string{"DATABASE_URL", "TEMPORAL_ADDRESS", "DEVSTACK"} {
 		if os.Getenv(name) == "" {
@@ -56,7 +67,7 @@ func TestMain(m *testing.M) {
 func build(dir string) (string, error) {
 	path := filepath.Join(dir, "millwright")
 	args := []string{"build", "-tags", "failpoints", "-ldflags=-s -w", "-o", path}
-	if info, ok := debug.ReadBuildInfo(); ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if withRaceDetector {
 		args = append(args, "-race")
 	}
 	output, err := exec.Command("go", append(args, "millwright/cmd/millwright")...).CombinedOutput()
