@@ -6,52 +6,6 @@ import (
 	"millwright/console/consoletest"
 )
 
-func (j *journey) signInByKeyboard() {
-	j.Open("/console")
-	j.TabTo("E-mail address")
-	j.Type(managerEmail)
-	j.TabTo("Password")
-	j.Type(consoletest.Password)
-	j.Enter()
-	j.WantPath("/console")
-}
-
-func (j *journey) signOutByKeyboard() {
-	j.TabTo("Millwright")
-	j.TabTo(managerName)
-	j.Type(" ")
-	j.TabTo("Sign out")
-	j.Enter()
-	j.WantText("You are signed out.")
-}
-
-// A person signs in, creates an integration and signs out with Tab, Enter and the space
-// bar, and always sees where the focus is.
-func (j *journey) integrationByKeyboard() {
-	j.signInByKeyboard()
-	j.TabTo("Integrations")
-	j.Enter()
-	j.TabTo("New integration")
-	j.Enter()
-	j.TabTo("Name")
-	j.Type("Keyboard")
-	j.TabTo("inventory:read")
-	j.Type(" ")
-	j.TabTo("Create")
-	j.Enter()
-	j.WantText("This page shows it once")
-	erp := j.integratorAs(j.Text(".secrets .stack:first-child .secret"), j.Text(".secrets .stack:last-child .secret"))
-	erp.get("/me")
-	j.TabTo("Assign it to a place, add a webhook")
-	j.Enter()
-	j.WantText("Keyboard sees nothing yet")
-	j.TabTo("Can it see this?")
-	j.Type(j.org.imported.IDs["ahu1"])
-	j.Enter()
-	j.WantText("No, it cannot see this place or asset")
-	j.signOutByKeyboard()
-}
-
 // A person finds a work order by a search, assigns it to a colleague, holds and resumes it,
 // answers its questions and completes it with Tab, Enter, the space bar and arrows.
 func (j *journey) workOrderByKeyboard() {
@@ -61,7 +15,13 @@ func (j *journey) workOrderByKeyboard() {
 		"inventory_id": j.org.imported.IDs["ahu1"], "title": title,
 		"form_id": j.org.imported.IDs["round"], "assignees": []string{j.org.imported.IDs["manager"]},
 	})
-	j.signInByKeyboard()
+	j.Open("/console")
+	j.TabTo("E-mail address")
+	j.Type(managerEmail)
+	j.TabTo("Password")
+	j.Type(consoletest.Password)
+	j.Enter()
+	j.WantPath("/console")
 	j.TabTo("Work orders")
 	j.Enter()
 	j.SkipToContent()
@@ -120,5 +80,10 @@ func (j *journey) workOrderByKeyboard() {
 	j.Enter()
 	j.WantPath(page)
 	j.WantText("Completed")
-	j.signOutByKeyboard()
+	j.TabTo("Millwright")
+	j.TabTo(managerName)
+	j.Type(" ")
+	j.TabTo("Sign out")
+	j.Enter()
+	j.WantText("You are signed out.")
 }

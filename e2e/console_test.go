@@ -32,9 +32,8 @@ func TestConsoleJourneys(t *testing.T) {
 	h.importForm()
 	h.firstSignIn(managerEmail, managerName)
 	for name, does := range map[string]func(*journey){
-		"an integration":                   (*journey).integration,
-		"an integration, by keyboard only": (*journey).integrationByKeyboard,
-		"a work order, by keyboard only":   (*journey).workOrderByKeyboard,
+		"an integration":                 (*journey).integration,
+		"a work order, by keyboard only": (*journey).workOrderByKeyboard,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -32,7 +32,7 @@ func TestNewWorkOrderOvertakesManyOfAnotherOrganization(t *testing.T) {
 	other.node = imported.IDs["ahu1"]
 	other.token()
 
-	busy.createMany(500)
+	busy.createMany(300)
 	id := other.create("Replace filter")
 	h.startWorker() // now, so that many wait however fast it is
 	waiting := 0
@@ -44,8 +44,8 @@ func TestNewWorkOrderOvertakesManyOfAnotherOrganization(t *testing.T) {
 		}
 		return loaded
 	})
-	if t.Logf("%d work orders wait", waiting); waiting < 400 {
-		t.Errorf("only %d of the busy organization's 500 work orders wait: it did not overtake them", waiting)
+	if t.Logf("%d work orders wait", waiting); waiting < 200 {
+		t.Errorf("only %d of the busy organization's 300 work orders wait: it did not overtake them", waiting)
 	}
 	// Its workflow does not wait for others; workflows of the busy organization may.
 	described, err := h.temporal.DescribeWorkflowExecution(t.Context(), workflows.WorkOrderID(id), "")

@@ -42,8 +42,6 @@ type audit struct {
 	i         *integrator
 	receivers []*receiver
 	histories map[string][]entry
-	// numbers are the work orders' numbers, which their histories do not contain.
-	numbers map[string]int64
 	// faults counts the faults by kind, so that one kind does not print ten thousand
 	// lines.
 	faults map[string]int
@@ -51,7 +49,7 @@ type audit struct {
 
 func newAudit(h *harness, i *integrator, receivers []*receiver) *audit {
 	return &audit{
-		harness: h, i: i, receivers: receivers, histories: map[string][]entry{}, numbers: map[string]int64{}, faults: map[string]int{},
+		harness: h, i: i, receivers: receivers, histories: map[string][]entry{}, faults: map[string]int{},
 	}
 }
 

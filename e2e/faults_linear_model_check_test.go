@@ -10,11 +10,10 @@ import (
 
 // The versions that the hand-made histories show.
 var (
-	created  = version{shownOrder{"wo_1", "open", "created", "none", ""}, "t1"}
-	first    = version{shownOrder{"wo_1", "open", "first", "none", ""}, "t2"}
-	second   = version{shownOrder{"wo_1", "open", "second", "none", ""}, "t3"}
-	answered = version{shownOrder{"wo_1", "in_progress", "created", "none", ""}, "t2"}
-	over     = version{shownOrder{"wo_1", "cancelled", "created", "none", "stop"}, "t2"}
+	created = version{shownOrder{"wo_1", "open", "created", "none", ""}, "t1"}
+	first   = version{shownOrder{"wo_1", "open", "first", "none", ""}, "t2"}
+	second  = version{shownOrder{"wo_1", "open", "second", "none", ""}, "t3"}
+	over    = version{shownOrder{"wo_1", "cancelled", "created", "none", "stop"}, "t2"}
 )
 
 // The calls of the hand-made histories; at places them in time.
@@ -29,12 +28,6 @@ func patches(marker string, r orderResult) recordedCall {
 func patchesIf(seen version, marker string, r orderResult) recordedCall {
 	c := patches(marker, r)
 	c.input.ifMatch = seen
-	return c
-}
-
-func answers(r orderResult) recordedCall {
-	c := patches("said", r)
-	c.input.kind = "answer"
 	return c
 }
 
@@ -81,26 +74,14 @@ func TestLinearizabilityModel(t *testing.T) {
 		"overlapping changes in either order": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 6, patches("first", ok(first))), at(4, 5, patches("second", ok(second))), at(7, 8, reads(first)),
 		}},
-		"a lost response whose write happened": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(first)),
-		}},
-		"a lost response whose write did not happen": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(created)),
-		}},
 		"a lost response whose write happens later": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(created)), at(7, 8, reads(first)),
 		}},
 		"a retry replays the write of the lost response": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, patches("second", ok(second))), at(7, 8, patches("first", replays(first))), at(9, 10, reads(second)),
 		}},
-		"a creation without any response": {want: true, calls: []recordedCall{
-			at(1, 2, creates(lost)),
-		}},
 		"the response comes only to a second try whose client has given up": {want: true, calls: []recordedCall{
 			at(1, 2, creates(lost)), at(1, 3, creates(ok(created))), at(4, 5, reads(created)),
-		}},
-		"a read shows the creation whose response was lost": {want: true, calls: []recordedCall{
-			at(1, 2, creates(lost)), at(3, 4, reads(created)),
 		}},
 		"conditions that hold and do not hold": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patchesIf(created, "first", ok(first))), at(5, 6, patchesIf(created, "second", outdated)), at(7, 8, reads(first)),
@@ -113,19 +94,13 @@ func TestLinearizabilityModel(t *testing.T) {
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", ok(first))), at(5, 6, reads(created)),
 		}},
 		"a read shows the ETag of no change": {calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, answers(ok(answered))), at(5, 6, reads(version{answered.shownOrder, "t9"})),
-		}},
-		"a read is stale": {calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(first)), at(7, 8, reads(created)),
+			at(1, 2, creates(ok(created))), at(3, 4, patches("first", ok(first))), at(5, 6, reads(version{first.shownOrder, "t9"})),
 		}},
 		"a change acts before it is sent": {calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, reads(first)), at(5, 6, patches("first", ok(first))),
 		}},
 		"a retry does the write again": {calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(first)), at(7, 8, patches("first", ok(first))),
-		}},
-		"a key is used twice": {calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", ok(first))), at(5, 6, patches("second", ok(second))), at(7, 8, patches("first", ok(first))),
 		}},
 		"a retried creation makes another work order": {calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, creates(ok(other))),
@@ -141,9 +116,6 @@ func TestLinearizabilityModel(t *testing.T) {
 		}},
 		"two conditional changes of one version": {calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 6, patchesIf(created, "first", ok(first))), at(4, 5, patchesIf(created, "second", ok(second))),
-		}},
-		"a condition that holds is rejected": {calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patchesIf(created, "first", outdated)),
 		}},
 		"a change of a cancelled work order": {calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, cancels(ok(over))), at(5, 6, patches("first", ok(first))),

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -121,7 +122,7 @@ func administer(t testing.TB, sql string) {
 // different tests must not share one, or they would take each other's tasks.
 func newNamespace(t testing.TB, address, name string) client.Client {
 	t.Helper()
-	options := client.Options{HostPort: address, Namespace: name, Logger: quiet{}}
+	options := client.Options{HostPort: address, Namespace: name, Logger: slog.New(slog.DiscardHandler)}
 	namespaces, err := client.NewNamespaceClient(options)
 	if err != nil {
 		t.Fatal(err)
@@ -140,14 +141,6 @@ func newNamespace(t testing.TB, address, name string) client.Client {
 	t.Cleanup(c.Close)
 	return c
 }
-
-// quiet keeps the SDK's own log out of the tests' output.
-type quiet struct{}
-
-func (quiet) Debug(string, ...any) {}
-func (quiet) Info(string, ...any)  {}
-func (quiet) Warn(string, ...any)  {}
-func (quiet) Error(string, ...any) {}
 
 // run runs a command of the product to its end and returns its output.
 func (h *harness) run(args ...string) string {

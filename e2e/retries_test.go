@@ -132,7 +132,7 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 
 	// Signals count also if they arrive together with an attempt's result.
 	r.respondWith(always(503))
-	for n := range 5 {
+	for n := range 2 {
 		d, made := failing(fmt.Sprintf("Gets signals %d", n)), []int{503}
 		signal := func(name, status string) {
 			t.Helper()

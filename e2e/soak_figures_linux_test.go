@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,10 +67,6 @@ func (s *soak) readProcess(now *sample, p *part) {
 		s.t.Fatal(err)
 	}
 	add("open files", "", false, float64(len(files)))
-	counts := s.connections(pid)
-	for _, to := range []string{"Postgres", "Temporal", "receivers"} {
-		add("connections to "+to, "", false, float64(counts[to]))
-	}
 	add("CPU", "s", true, value(metrics, "process_cpu_seconds_total"))
 }
 
@@ -117,37 +111,6 @@ func residentOf(t testing.TB, pid int) float64 {
 		t.Fatal(err)
 	}
 	return resident * float64(os.Getpagesize()) / mebibyte
-}
-
-// connections counts a process's connections by what they connect to.
-func (s *soak) connections(pid int) map[string]int {
-	s.t.Helper()
-	remote := map[string]int{} // the port, by the socket's inode
-	for _, table := range []string{"tcp", "tcp6"} {
-		content, err := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
-		if err != nil {
-			continue // without IPv6 there is no table
-		}
-		for line := range strings.Lines(string(content)) {
-			columns := strings.Fields(line)
-			if len(columns) < 10 {
-				continue
-			}
-			_, hexadecimal, _ := strings.Cut(columns[2], ":")
-			if port, err := strconv.ParseInt(hexadecimal, 16, 32); err == nil {
-				remote[columns[9]] = int(port)
-			}
-		}
-	}
-	counts := map[string]int{}
-	links, _ := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	for _, link := range links {
-		target, _ := os.Readlink(link) // it may have been closed
-		if inode, ok := strings.CutPrefix(target, "socket:["); ok {
-			counts[s.ports[remote[strings.TrimSuffix(inode, "]")]]]++
-		}
-	}
-	return counts
 }
 
 // trend is how a figure went.
@@ -201,25 +164,6 @@ func mean(values []float64) float64 {
 		sum += v
 	}
 	return sum / float64(len(values))
-}
-
-// TestTrendsAreTold checks that a leak is told from noise and from what falls.
-func TestTrendsAreTold(t *testing.T) {
-	t.Parallel()
-	for want, of := range map[string]func(minute int) float64{
-		"steady": func(minute int) float64 { return 100 + float64(minute%3) },
-		"grows":  func(minute int) float64 { return 100 + float64(minute) + float64(minute%3) },
-		"falls":  func(minute int) float64 { return 100 - float64(minute) + float64(minute%3) },
-	} {
-		var at []time.Duration
-		var values []float64
-		for minute := range 60 {
-			at, values = append(at, time.Duration(minute)*time.Minute), append(values, of(minute))
-		}
-		if got := trendOf(at, values); got.verdict != want {
-			t.Errorf("%+v, want %s", got, want)
-		}
-	}
 }
 
 // report returns the figures for people to read.

@@ -6,7 +6,6 @@ import (
 	"context"
 	"flag"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -90,8 +89,6 @@ type soak struct {
 	// metrics are the addresses of the metrics of the parts that are never touched, by their
 	// names.
 	metrics map[string]string
-	// ports are what connections connect to, by the port.
-	ports   map[int]string
 	samples []sample
 	faults  []string
 	written int
@@ -103,12 +100,11 @@ func newSoak(t *testing.T) *soak {
 	temporalAddress, temporalPort := freePort(t)
 	temporal := beginTemporal(t, pg.url, "temporal", temporalPort)
 	temporal.awaitReady(2*time.Minute, temporal.printedReady)
-	s := &soak{pg: pg, metrics: map[string]string{}, ports: map[int]string{pg.port: "Postgres", temporalPort: "Temporal"}}
+	s := &soak{pg: pg, metrics: map[string]string{}}
 	for _, events := range []string{everyEvent, "work_order.created, work_order.updated, work_order.completed", "work_order.completed, work_order.cancelled"} {
 		r := newReceiver(t)
 		r.events, r.lean = events, true
 		s.receivers = append(s.receivers, r)
-		s.ports[r.server.Listener.Addr().(*net.TCPAddr).Port] = "receivers"
 	}
 	s.receivers[1].respondWith(fails(rand.Uint64(), 12))
 	h := newHarness(t, settings{
