@@ -24,6 +24,8 @@ type journey struct {
 
 // Journeys through the console of the real processes: an integration from its creation to deliveries
 // that are sent again, and work without a mouse. What each page does is tested in console/.
+//
+//nolint:tparallel // a work order of one journey would be delivered to the receiver of the other
 func TestConsoleJourneys(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "100ms"}) // two attempts
@@ -36,7 +38,6 @@ func TestConsoleJourneys(t *testing.T) {
 		"a work order, by keyboard only": (*journey).workOrderByKeyboard,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			own := *h
 			own.t = t
 			does(&journey{&own, consoletest.Open(t, h.settings["MILLWRIGHT_PUBLIC_URL"], true), t})

@@ -16,9 +16,9 @@
 //   - TestAWorkerWhoseNamespaceIsGoneEnds (3 minutes): the SDK's own limit for a lost namespace ends the process
 //   - TestFaultStorm (30 s and its audit): kills of everything at once lose and repeat nothing
 //   - TestFaultWorkerCutOffFromTemporal (80 s): a worker without Temporal gives its addresses up
-//   - TestFaultWorkerKilledWhileDelivering (45 s): deliveries in flight are sent again, in order
-//   - TestAnOperatorWorksInTheTemporalUI (45 s): the steps of the operators' guides, by clicks
 //   - TestDocsPageInABrowser (api, 35 s): the documentation is accessible at every width
+//   - TestFaultWorkerKilledWhileDelivering (30 s): deliveries in flight are sent again, in order
+//   - TestAnOperatorWorksInTheTemporalUI (30 s): the steps of the operators' guides, by clicks
 //   - TestMailServerDown, TestFaultTemporalDown (25 s): a worker, or Temporal, is killed during an outage
 //   - TestNothingPersonalInLogsHistoriesAndMetrics (23 s): in all that a run leaves
 //   - TestFaultDatabaseDoesNotAnswer, TestFaultCommitHangs (20 s): a Postgres that is up and silent
