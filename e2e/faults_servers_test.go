@@ -20,6 +20,8 @@ type postgres struct {
 	t    testing.TB
 	root string
 	port int
+	// standbyOf is the URL of the server that this one follows, "" for a primary.
+	standbyOf string
 	// url connects to an empty database as the superuser.
 	url string
 	// p is devstack, which runs the server and ends when the server does.
@@ -28,6 +30,17 @@ type postgres struct {
 
 // newPostgres starts a server that is stopped and removed when the test ends.
 func newPostgres(t testing.TB) *postgres {
+	t.Helper()
+	return newPostgresServer(t, "")
+}
+
+// newStandby starts a streaming standby of the server.
+func (c *postgres) newStandby() *postgres {
+	c.t.Helper()
+	return newPostgresServer(c.t, c.url)
+}
+
+func newPostgresServer(t testing.TB, standbyOf string) *postgres {
 	t.Helper()
 	_, port := freePort(t)
 	// If the test runs as root, the server runs as another user, who cannot enter the
@@ -39,7 +52,7 @@ func newPostgres(t testing.TB) *postgres {
 	if err := os.Chmod(directory, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	c := &postgres{t: t, root: filepath.Join(directory, "postgres"), port: port}
+	c := &postgres{t: t, root: filepath.Join(directory, "postgres"), port: port, standbyOf: standbyOf}
 	t.Cleanup(func() {
 		c.crash()
 		// Processes of the server may outlive the postmaster for a moment and write files.
@@ -58,7 +71,7 @@ func newPostgres(t testing.TB) *postgres {
 // begin starts the server without waiting for it.
 func (c *postgres) begin() *process {
 	c.t.Helper()
-	c.p = startDevstack(c.t, nil, "postgres", "--data", c.root, "--port", strconv.Itoa(c.port), "--log", c.log())
+	c.p = startDevstack(c.t, nil, "postgres", "--data", c.root, "--port", strconv.Itoa(c.port), "--log", c.log(), "--standby-of", c.standbyOf)
 	return c.p
 }
 

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 )
@@ -48,3 +49,5 @@ func (s *syncState) follow(i *integrator) int {
 		}
 	}
 }
+
+func (s *syncState) clone() *syncState { return &syncState{s.field, s.token, maps.Clone(s.records)} }
