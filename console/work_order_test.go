@@ -126,7 +126,7 @@ func TestCancellingAsksFirst(t *testing.T) {
 	ann.Post(path+"/cancel", page.Form("reason", strings.Repeat("x", 1001))).Want(http.StatusUnprocessableEntity, "at most 1000 characters")
 	servicetest.Expect(t, "the status", statusOf(s, id), "open")
 	ann.Post(path+"/cancel", ann.Get(path+"/cancel").Form("reason", "A duplicate")).Want(http.StatusSeeOther)
-	ann.Get(path).Want(http.StatusOK, "Cancelled", "<bdi>A duplicate</bdi>", by(s, "ann")+" cancelled the work order: <q class=\"lines\"><bdi>A duplicate</bdi></q>")
+	ann.Get(path).Want(http.StatusOK, "Cancelled", ": <bdi>A duplicate</bdi></dd>", by(s, "ann")+" cancelled the work order: <q class=\"lines\"><bdi>A duplicate</bdi></q>")
 }
 
 // Two people on one work order: the second one sees what the first one did, in words, and
