@@ -27,6 +27,8 @@ type listCase struct {
 	filter string
 	// also creates the rows that belong to the record $1.
 	also string
+	// place is the list's among all.
+	place int
 }
 
 // lists returns all lists; the tests run for each.
@@ -37,7 +39,7 @@ func lists(s *apitest.Server) []listCase {
 			values: fmt.Sprintf("'%s', '%s', 'x'", kind, s.ID(parent)), label: "name", field: "name", filter: "parent_id=" + s.ID(parent),
 		}
 	}
-	return []listCase{
+	all := []listCase{
 		{
 			path: "/work-orders", prefix: "wo_", table: "work_orders", columns: "inventory_id, title, priority, status, created_by",
 			values: fmt.Sprintf("'%s', 'x', 'none', 'open', '%s'", s.ID("ahu1"), s.ID("ann")), label: "title", field: "title", filter: "status=open",
@@ -57,10 +59,14 @@ func lists(s *apitest.Server) []listCase {
 		},
 		{path: "/teams", prefix: "idn_", table: "identities", columns: "kind, name", values: "'team', 'x'", label: "name", field: "name"},
 	}
+	for i := range all {
+		all[i].place = i
+	}
+	return all
 }
 
 // id returns the n-th id for make. All are older than the fixture's ids.
-func (l listCase) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, n) }
+func (l listCase) id(n int) string { return fmt.Sprintf("%s%026d", l.prefix, 10_000*l.place+n) }
 
 // make creates a record in its own transaction.
 func (l listCase) make(s *apitest.Server, id string) string {
@@ -78,119 +84,90 @@ func (l listCase) change(s *apitest.Server, id, name string) {
 		id, name, s.Clock.Now())
 }
 
-func eachList(t *testing.T, test func(t *testing.T, s *apitest.Server, l listCase)) {
+// eachList runs the test for each list, on one server.
+func eachList(t *testing.T, test func(t *testing.T, h harness, l listCase)) {
 	t.Helper()
-	for i, named := range lists(apitest.New(t)) {
-		t.Run(strings.TrimPrefix(named.path, "/"), func(t *testing.T) {
-			s := apitest.New(t)
-			s.Exec(`UPDATE plans SET calls_per_minute = 100000`)
-			test(t, s, lists(s)[i])
-		})
+	h := newHarness(t)
+	h.Exec(`UPDATE plans SET calls_per_minute = 100000`)
+	for _, l := range lists(h.Server) {
+		t.Run(strings.TrimPrefix(l.path, "/"), func(t *testing.T) { test(t, h, l) })
 	}
 }
 
+// The lists share their code, so one is read page by page; service/lists compares all with single reads.
 func TestListsArePaged(t *testing.T) {
 	t.Parallel()
-	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
-		var made []string
-		for n := range 201 {
-			made = append(made, l.make(s, l.id(n+1)))
+	h := newHarness(t)
+	l := lists(h.Server)[0]
+	var made []string
+	for n := range 201 {
+		made = append(made, l.make(h.Server, l.id(n+1)))
+	}
+	newest := l.prefix + "7" + strings.Repeat("z", 25)
+	for limit, want := range map[string]int{"": 50, "1": 1, "200": 200, "201": 200, "99999999999999999999": 200} {
+		page := h.list(l.path, "limit", limit)
+		if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
+			t.Errorf("limit=%s lists %d records with has_more %v, want %d", limit, got, page.Field("has_more"), want)
 		}
-		newest := l.prefix + "7" + strings.Repeat("z", 25)
-		h := harness{s}
-		for limit, want := range map[string]int{"": 50, "1": 1, "200": 200, "201": 200, "99999999999999999999": 200} {
-			page := h.list(l.path, "limit", limit)
-			if got := len(idsOf(t, page, false)); got != want || page.Field("has_more") != true {
-				t.Errorf("limit=%s lists %d records with has_more %v, want %d", limit, got, page.Field("has_more"), want)
-			}
+	}
+	for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "-99999999999999999999"} {
+		h.list(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
+	}
+	var seen []string
+	for cursor := ""; ; {
+		page := h.list(l.path, "limit", "60", "cursor", cursor)
+		seen = append(seen, idsOf(t, page, false)...)
+		if len(seen) == 60 {
+			l.make(h.Server, newest) // newer than the following pages
 		}
-		for _, limit := range []string{"0", "-1", "many", "1.5", "1e2", "-99999999999999999999"} {
-			h.list(l.path, "limit", limit).Want(http.StatusBadRequest, "invalid_request")
+		if cursor = page.Text("next_cursor"); cursor == "" {
+			break
 		}
-		var seen []string
-		for cursor := ""; ; {
-			page := h.list(l.path, "limit", "60", "cursor", cursor)
-			seen = append(seen, idsOf(t, page, false)...)
-			if len(seen) == 60 {
-				// Records created in the meantime are newer than the following pages.
-				l.make(s, newest)
-			}
-			if cursor = page.Text("next_cursor"); cursor == "" {
-				break
-			}
-		}
-		if !slices.IsSortedFunc(seen, func(a, b string) int { return strings.Compare(b, a) }) {
-			t.Errorf("the list is not newest first: %v", seen)
-		}
-		if unique := slices.Compact(slices.Clone(seen)); len(unique) != len(seen) {
-			t.Errorf("%d records are listed twice", len(seen)-len(unique))
-		}
-		for _, id := range made {
-			if !slices.Contains(seen, id) {
-				t.Errorf("%s is not listed", id)
-			}
-		}
-		if slices.Contains(seen, newest) {
-			t.Error("a record created after the first page appears on a later one")
-		}
-	})
+	}
+	slices.Reverse(made)
+	wantList(t, "all pages, newest first", seen, made)
 }
 
 func TestCursorsAreBoundToTheirListAndFilters(t *testing.T) {
 	t.Parallel()
-	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
+	eachList(t, func(t *testing.T, h harness, l listCase) {
 		for n := range 4 {
-			l.make(s, l.id(n+1))
+			l.make(h.Server, l.id(n+1))
 		}
-		s.WaitForOpenTransactions()
-		h := harness{s}
+		h.WaitForOpenTransactions()
 		cursor := h.list(l.path, "limit", "2").Want(http.StatusOK, "").Text("next_cursor")
-		changes := h.list(l.path, "limit", "2", "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		changes := h.list(l.path, "limit", "2", "changed_since", longAgo).Want(http.StatusOK, "")
 		changesCursor, token := changes.Text("next_cursor"), changes.Text("sync_token")
 		if cursor == "" || changesCursor == "" || token == "" {
 			t.Fatalf("the first pages have no cursors: %q %q %q", cursor, changesCursor, token)
 		}
 		// The limit may change between pages.
 		h.list(l.path, "limit", "3", "cursor", cursor).Want(http.StatusOK, "")
-		h.list(l.path, "limit", "3", "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusOK, "")
+		h.list(l.path, "limit", "3", "cursor", changesCursor, "changed_since", longAgo).Want(http.StatusOK, "")
 		h.list(l.path, "limit", "3", "changed_since", token).Want(http.StatusOK, "")
 
 		nul := base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(decoded(t, cursor), l.prefix, `\u0000`, 1)))
-		for name, parameters := range map[string][]string{
-			"a cursor of changes without changed_since":  {"cursor", changesCursor},
-			"a cursor of the newest with changed_since":  {"cursor", cursor, "changed_since", "2020-01-01T00:00:00Z"},
-			"a cursor of the newest with a sync token":   {"cursor", cursor, "changed_since", token},
-			"a sync token as cursor":                     {"cursor", token},
-			"a cursor as sync token":                     {"changed_since", cursor},
-			"a cursor that is no base64":                 {"cursor", "§"},
-			"a cursor that holds NUL":                    {"cursor", nul},
-			"half a sync token":                          {"changed_since", token[:len(token)/2]},
-			"a time without a zone":                      {"changed_since", "2026-03-02T12:00:00"},
-			"an unknown filter":                          {"color", "red"},
-			"JSON null as cursor":                        {"cursor", base64.RawURLEncoding.EncodeToString([]byte("null"))},
-			"a sync token at a far position of its list": {"changed_since", strings.Repeat(token, 20)},
-		} {
+		rejected := [][]string{
+			{"cursor", changesCursor}, {"cursor", cursor, "changed_since", longAgo}, {"cursor", cursor, "changed_since", token},
+			{"cursor", token}, {"changed_since", cursor}, {"cursor", "§"}, {"cursor", nul}, {"changed_since", token[:len(token)/2]},
+			{"changed_since", "2026-03-02T12:00:00"}, {"color", "red"}, {"cursor", base64.RawURLEncoding.EncodeToString([]byte("null"))},
+			{"changed_since", strings.Repeat(token, 20)},
+		}
+		if name, value, filtered := strings.Cut(l.filter, "="); filtered {
+			rejected = append(rejected, []string{name, value, "cursor", cursor}, []string{name, value, "changed_since", token},
+				[]string{name, value, "changed_since", longAgo, "cursor", changesCursor})
+		}
+		for _, parameters := range rejected {
 			if response := h.list(l.path, parameters...); response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-				t.Errorf("%s gets %d\n%s", name, response.Status, response.Body)
+				t.Errorf("%v gets %d\n%s", parameters, response.Status, response.Body)
 			}
 		}
-		if l.filter != "" {
-			for name, given := range map[string]string{
-				"cursor": "cursor=" + cursor, "cursor of changes": "changed_since=2020-01-01T00:00:00Z&cursor=" + changesCursor, "sync token": "changed_since=" + token,
-			} {
-				response := s.As("erp", http.MethodGet, l.path+"?"+l.filter+"&"+given, nil)
-				if response.Status != http.StatusBadRequest || response.Text("code") != "invalid_request" {
-					t.Errorf("a %s with the filter %s gets %d", name, l.filter, response.Status)
-				}
+		for _, other := range lists(h.Server) {
+			if other.path != l.path {
+				h.list(other.path, "cursor", cursor).Want(http.StatusBadRequest, "invalid_request")
+				h.list(other.path, "changed_since", token).Want(http.StatusBadRequest, "invalid_request")
+				h.list(other.path, "cursor", changesCursor, "changed_since", longAgo).Want(http.StatusBadRequest, "invalid_request")
 			}
-		}
-		for _, other := range lists(s) {
-			if other.path == l.path {
-				continue
-			}
-			h.list(other.path, "cursor", cursor).Want(http.StatusBadRequest, "invalid_request")
-			h.list(other.path, "changed_since", token).Want(http.StatusBadRequest, "invalid_request")
-			h.list(other.path, "cursor", changesCursor, "changed_since", "2020-01-01T00:00:00Z").Want(http.StatusBadRequest, "invalid_request")
 		}
 	})
 }
@@ -227,33 +204,28 @@ func TestEmptyLists(t *testing.T) {
 // Every list takes up to 100 ids, separated by commas or repeated, next to its other filters.
 func TestListsTakeIDs(t *testing.T) {
 	t.Parallel()
-	eachList(t, func(t *testing.T, s *apitest.Server, l listCase) {
-		var made []string
-		for n := range 103 {
-			made = append(made, l.make(s, l.id(n+1)))
-		}
-		s.WaitForOpenTransactions()
-		h := harness{s}
-		newestFirst := func(ids ...string) []string {
-			sorted := slices.Sorted(slices.Values(ids))
-			slices.Reverse(sorted)
-			return sorted
-		}
-		unknown := l.prefix + "7" + strings.Repeat("z", 25)
+	eachList(t, func(t *testing.T, h harness, l listCase) {
+		made := []string{l.make(h.Server, l.id(1)), l.make(h.Server, l.id(2)), l.make(h.Server, l.id(3))}
+		h.WaitForOpenTransactions()
+		two := []string{made[2], made[0]} // newest first
 		for name, query := range map[string]string{
 			"separated by commas": "id=" + made[0] + "," + made[2], "repeated": "id=" + made[2] + "&id=" + made[0],
-			"twice, with unknown ones": "id=" + made[0] + "," + made[2] + "," + unknown + ",dlv_" + strings.Repeat("0", 26) + "," + made[0],
+			"twice, with unknown ones": "id=" + made[0] + "," + made[2] + "," + l.id(9) + ",dlv_" + strings.Repeat("0", 26) + "," + made[0],
 			"with another filter":      "id=" + made[0] + "," + made[2] + "&" + l.filter,
 		} {
-			page := s.As("erp", http.MethodGet, l.path+"?"+strings.TrimSuffix(query, "&"), nil).Want(http.StatusOK, "")
-			wantList(t, "two ids "+name, idsOf(t, page, false), newestFirst(made[0], made[2]))
+			page := h.As("erp", http.MethodGet, l.path+"?"+strings.TrimSuffix(query, "&"), nil).Want(http.StatusOK, "")
+			wantList(t, "two ids "+name, idsOf(t, page, false), two)
 		}
-		wantList(t, "100 ids", idsOf(t, h.list(l.path, "id", strings.Join(made[:100], ","), "limit", "200"), false), newestFirst(made[:100]...))
-		first := h.list(l.path, "id", strings.Join(made[:3], ","), "limit", "2")
+		many := slices.Clone(two)
+		for n := range 98 {
+			many = append(many, l.id(100+n))
+		}
+		wantList(t, "100 ids", idsOf(t, h.list(l.path, "id", strings.Join(many, ",")), false), two)
+		first := h.list(l.path, "id", strings.Join(made, ","), "limit", "2")
 		changes := h.list(l.path, "id", made[1]+","+made[0], "changed_since", longAgo)
 		for name, parameters := range map[string][]string{
-			"101 ids": {"id", strings.Join(made[:101], ",")}, "101 ids, one of them twice": {"id", strings.Join(append(made[:100:100], made[0]), ",")},
-			"an empty one": {"id", made[0] + ","}, "only a comma": {"id", ","}, "a space": {"id", " " + made[0]}, "capitals": {"id", strings.ToUpper(made[0])},
+			"101 ids, one of them twice": {"id", strings.Join(many, ",") + "," + made[0]},
+			"an empty one":               {"id", made[0] + ","}, "only a comma": {"id", ","}, "a space": {"id", " " + made[0]}, "capitals": {"id", strings.ToUpper(made[0])},
 			"no id": {"id", "x"}, "half of one": {"id", made[0][:20]}, "a sync token without the ids": {"changed_since", changes.Text("sync_token")},
 			"a sync token of other ids": {"id", made[0], "changed_since", changes.Text("sync_token")}, "a cursor of other ids": {"id", made[0], "cursor", first.Text("next_cursor")},
 		} {
