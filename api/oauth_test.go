@@ -24,29 +24,18 @@ func TestTokenEndpoint(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
 	body := "grant_type=client_credentials&client_id=cli_erp&client_secret=" + erpSecret
-	tests := []struct {
-		name          string
-		form          string
-		authorization string
-		contentType   string
-		query         string
-		status        int
-		code          string
-		scope         string
+	for _, test := range []struct {
+		name, form, authorization, contentType, query string
+		status                                        int
+		code, scope                                   string
 	}{
-		{name: "credentials in the form", form: body, status: 200},
-		{name: "credentials as HTTP Basic", form: "grant_type=client_credentials", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "Basic, with the client's id in the form too", form: "grant_type=client_credentials&client_id=cli_erp", authorization: basic("cli_erp", erpSecret), status: 200},
 		{name: "an unknown parameter", form: body + "&resource=x", status: 200},
 		{name: "an empty scope, as if it were left out", form: body + "&scope=", status: 200},
 		{name: "a scope twice", form: body + "&scope=people:read+people:read", status: 200, scope: "people:read"},
-		{name: "a scope it does not have", form: "grant_type=client_credentials&client_id=cli_reader&client_secret=secret-of-the-reader-integration&scope=people:read", status: 400, code: "invalid_scope"},
-		{name: "an unknown scope", form: body + "&scope=root", status: 400, code: "invalid_scope"},
 		{name: "one known and one unknown scope", form: body + "&scope=people:read+root", status: 400, code: "invalid_scope"},
-		{name: "a wrong secret", form: body + "x", status: 401, code: "invalid_client"},
 		{name: "an empty secret", form: "grant_type=client_credentials&client_id=cli_erp&client_secret=", status: 401, code: "invalid_client"},
 		{name: "no credentials", form: "grant_type=client_credentials", status: 401, code: "invalid_client"},
-		{name: "no secret", form: "grant_type=client_credentials&client_id=cli_erp", status: 401, code: "invalid_client"},
 		{name: "another scheme than Basic", form: "grant_type=client_credentials", authorization: "Bearer abc", status: 401, code: "invalid_client"},
 		{name: "Basic that is no base64", form: "grant_type=client_credentials", authorization: "Basic ***", status: 401, code: "invalid_client"},
 		{name: "Basic that is not form-encoded", form: "grant_type=client_credentials", authorization: "Basic " + base64.StdEncoding.EncodeToString([]byte("a%zz:b")), status: 401, code: "invalid_client"},
@@ -64,7 +53,6 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "the grant in the URL", query: "?grant_type=client_credentials", form: body, status: 400, code: "invalid_request"},
 		{name: "a repeated parameter", form: body + "&client_id=cli_erp", status: 400, code: "invalid_request"},
 		{name: "an empty grant", form: "grant_type=&client_id=cli_erp&client_secret=" + erpSecret, status: 400, code: "invalid_request"},
-		{name: "the password grant", form: strings.Replace(body, "client_credentials", "password", 1), status: 400, code: "unsupported_grant_type"},
 		{name: "the grant in capitals", form: strings.Replace(body, "client_credentials", "CLIENT_CREDENTIALS", 1), status: 400, code: "unsupported_grant_type"},
 		{name: "JSON", form: `{"grant_type":"client_credentials"}`, contentType: "application/json", status: 400, code: "invalid_request"},
 		{name: "no content type", form: body, contentType: " ", status: 400, code: "invalid_request"},
@@ -73,8 +61,7 @@ func TestTokenEndpoint(t *testing.T) {
 		{name: "NUL in the client's id", form: "grant_type=client_credentials&client_id=cli%00erp&client_secret=x", status: 400, code: "invalid_request"},
 		{name: "invalid UTF-8 in the client's id", form: "grant_type=client_credentials&client_id=%ff&client_secret=x", status: 401, code: "invalid_client"},
 		{name: "a form of 20 KiB", form: body + "&x=" + strings.Repeat("y", 20<<10), status: 400, code: "invalid_request"},
-	}
-	for _, test := range tests {
+	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.contentType == "" {
 				test.contentType = formType
@@ -115,44 +102,46 @@ func TestBasicCredentialsOfAnyCharacters(t *testing.T) {
 		{"cli_reader", "geheim-ü-ß"}, {"cli reader+1", "s"}, {"cli%2Freader", "a+b"}, {"cli_reader", "plain"},
 	} {
 		s.Exec(`UPDATE integrations SET client_id = $2, secret_hash = sha256(convert_to($3, 'UTF8')) WHERE id = $1`, s.ID("reader"), client.id, client.secret)
-		for form, authorization := range map[string]string{"form-encoded": basic(client.id, client.secret), "as they are": plain(client.id, client.secret)} {
-			for path, body := range map[string]string{"token": "grant_type=client_credentials", "introspect": "token=x", "revoke": "token=x"} {
-				for _, named := range []string{"", "&client_id=" + url.QueryEscape(client.id)} {
-					response := s.Send(http.MethodPost, "/v1/oauth/"+path, body+named, "Content-Type", formType, "Authorization", authorization)
-					if response.Status != http.StatusOK {
-						t.Errorf("%s: %q and %q %s: %d %s", path, client.id, client.secret, form, response.Status, response.Body)
-					}
-				}
-			}
-		}
-		for name, authorization := range map[string]string{
-			"encoded twice": basic(url.QueryEscape(client.id), url.QueryEscape(client.secret)), "with another secret": plain(client.id, client.secret+"x"),
+		for name, test := range map[string]struct {
+			authorization string
+			status        int
+		}{
+			"form-encoded": {basic(client.id, client.secret), http.StatusOK}, "as they are": {plain(client.id, client.secret), http.StatusOK},
+			"with another secret": {plain(client.id, client.secret+"x"), http.StatusUnauthorized},
+			"encoded twice":       {basic(url.QueryEscape(client.id), url.QueryEscape(client.secret)), http.StatusUnauthorized},
 		} {
 			if name == "encoded twice" && url.QueryEscape(client.id+client.secret) == client.id+client.secret {
 				continue
 			}
-			response := s.Send(http.MethodPost, "/v1/oauth/token", "grant_type=client_credentials", "Content-Type", formType, "Authorization", authorization)
-			if response.Status != http.StatusUnauthorized && response.Status != http.StatusTooManyRequests {
-				t.Errorf("%q and %q %s: %d %s", client.id, client.secret, name, response.Status, response.Body)
+			for path, body := range map[string]string{"token": "grant_type=client_credentials", "introspect": "token=x", "revoke": "token=x&client_id=" + url.QueryEscape(client.id)} {
+				if test.status != http.StatusOK && path != "token" {
+					continue // failures are limited
+				}
+				response := s.Send(http.MethodPost, "/v1/oauth/"+path, body, "Content-Type", formType, "Authorization", test.authorization)
+				if response.Status != test.status {
+					t.Errorf("%s: %q and %q %s: %d %s", path, client.id, client.secret, name, response.Status, response.Body)
+				}
 			}
 		}
 	}
 }
 
-// Without the secret, a client learns nothing about the state of the integration.
-func TestTokenEndpointRejectsUnauthorizedClients(t *testing.T) {
+// Without the secret, a client learns nothing about an integration, not even whether there is one.
+func TestTokenEndpointTellsNothingWithoutTheSecret(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
-	token := func(secret, code string) {
+	token := func(client, secret, code string) string {
 		t.Helper()
-		response := s.Send(http.MethodPost, "/v1/oauth/token", "grant_type=client_credentials&client_id=cli_erp&client_secret="+secret, "Content-Type", formType)
+		response := s.Send(http.MethodPost, "/v1/oauth/token", "grant_type=client_credentials&client_id="+client+"&client_secret="+secret, "Content-Type", formType)
 		want(t, "the code", response.Text("error"), code)
+		return string(response.Body)
 	}
 	s.Exec(`UPDATE integrations SET enabled = false`)
-	token(erpSecret, "unauthorized_client")
-	token(erpSecret+"x", "invalid_client")
+	token("cli_erp", erpSecret, "unauthorized_client")
+	wrong := token("cli_erp", erpSecret+"x", "invalid_client")
+	want(t, "the response to a client that does not exist", token("cli_nobody", erpSecret, "invalid_client"), wrong)
 	s.Exec(`UPDATE integrations SET deleted_at = now()`)
-	token(erpSecret, "invalid_client")
+	want(t, "the response to one that was deleted", token("cli_erp", erpSecret, "invalid_client"), wrong)
 }
 
 func TestFailedTokenRequestsAreLimitedWithoutLockingOut(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"millwright/api"
+	"millwright/api/apitest"
 	"millwright/service/servicetest"
 )
 
@@ -74,6 +75,9 @@ func TestPanics(t *testing.T) {
 	w := respondTo(t, a, http.MethodGet, "/nowhere", "text/html")
 	if w.Code != 500 || !strings.Contains(w.Body.String(), `"code":"internal"`) || strings.Contains(w.Body.String(), "database") {
 		t.Errorf("the response is %d %s", w.Code, w.Body)
+	}
+	if err := apitest.CheckLimits(w.Result().Header); err != nil {
+		t.Error(err)
 	}
 	if n := strings.Count(log.String(), "panic: password of the database"); n != 1 || !strings.Contains(log.String(), w.Header().Get("X-Request-Id")) {
 		t.Errorf("the log is\n%s", log.String())

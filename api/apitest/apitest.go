@@ -3,11 +3,13 @@ package apitest
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -178,14 +180,28 @@ func (s *Server) check(r *http.Request, response *http.Response, sent, received 
 			s.t.Error(err)
 		}
 	}
-	for _, name := range []string{"X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"} {
-		if response.Header.Get(name) == "" {
-			s.t.Errorf("%s %s: the response has no %s", r.Method, r.URL.Path, name)
-		}
+	if err := CheckLimits(response.Header); err != nil {
+		s.t.Errorf("%s %s: %v", r.Method, r.URL.Path, err)
 	}
 	if response.StatusCode >= 400 && !strings.HasPrefix(path, "/oauth/") {
 		if !bytes.Contains(received, []byte(response.Header.Get("X-Request-Id"))) {
 			s.t.Errorf("%s %s: the problem does not contain the request id", r.Method, r.URL.Path)
 		}
 	}
+}
+
+// CheckLimits returns an error unless a response has the headers of every response (api.md 4.12).
+func CheckLimits(header http.Header) error {
+	number := func(name string) int {
+		n, err := strconv.Atoi(header.Get(name))
+		if err != nil || len(header.Values(name)) != 1 {
+			return -1
+		}
+		return n
+	}
+	limit, remaining, reset := number("X-RateLimit-Limit"), number("X-RateLimit-Remaining"), number("X-RateLimit-Reset")
+	if limit < 1 || remaining < 0 || remaining > limit || reset < 1 || reset > 60 || len(header.Values("X-Request-Id")) != 1 {
+		return fmt.Errorf("the headers are %v", header)
+	}
+	return nil
 }
