@@ -27,7 +27,7 @@ func assigned(added, addedConsultants, removed, removedConsultants string) strin
 		added, addedConsultants, removed, removedConsultants)
 }
 
-// api.md 4.3.
+// Connected is who has an assignment at the node or above it, whatever its definition applies to (api.md 4.3).
 func TestAssigneesMustBeConnected(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
@@ -38,66 +38,57 @@ func TestAssigneesMustBeConnected(t *testing.T) {
 		connected            bool
 	}{
 		{"a person assigned at the node", "ahu1", "eve", true},
-		{"a person assigned above it", "ahu1", "bob", true},
 		{"a person assigned below it only", "hvac", "eve", false},
-		{"a member of a team assigned above it", "ahu1", "dan", true},
-		{"the team", "ahu1", "crew", true},
-		{"an integration assigned above it", "ahu1", "reader", true},
-		{"an integration assigned elsewhere", "ahu1", "roofer", false},
-		{"a service company's organization assigned at it", "ahu1", "polar", true},
 		{"a service company's organization assigned below it only", "hq", "polar", false},
-		{"a person without an assignment", "ahu1", "zed", false},
-		{"a person assigned to another node", "ahu1", "roofer", false},
+		{"an integration assigned elsewhere", "ahu1", "roofer", false},
 		{"an assignment above that does not apply below", "mast", "roofer", true},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			id := h.workOrder(object{"inventory_id": h.ID(test.node)})
-			before := h.read(id)
-			for role, response := range map[string]func() apitest.Response{
-				"worker":     func() apitest.Response { return h.assign(id, h.ids(test.identity), h.ids()) },
-				"consultant": func() apitest.Response { return h.assign(id, h.ids(), h.ids(test.identity)) },
-			} {
-				if test.connected {
-					response().Want(http.StatusOK, "")
-					h.Exec(`DELETE FROM work_order_assignees WHERE work_order_id = $1 AND identity_id = $2`, id, h.ID(test.identity))
-					continue
-				}
-				want(t, "the rule for a "+role, response().Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "assignee_not_connected")
-				h.wantUnchanged(t, id, before)
-			}
-		})
+		id := h.workOrder(object{"inventory_id": h.ID(test.node)})
+		before := h.read(id)
+		response := h.assign(id, h.ids(test.identity), h.ids())
+		if test.connected {
+			response.Want(http.StatusOK, "")
+			continue
+		}
+		want(t, test.name, response.Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "assignee_not_connected")
+		h.wantUnchanged(t, id, before)
 	}
 }
 
+// Events name who was added and removed, and those who were assigned already are not notified again.
 func TestAssignAndUnassign(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	post := func(assignees, consultants []string) func(id string) apitest.Response {
-		return func(id string) apitest.Response {
-			return h.assign(id, append([]string{}, assignees...), append([]string{}, consultants...))
-		}
-	}
-	remove := func(identity string) func(id string) apitest.Response {
-		return func(id string) apitest.Response { return h.unassign(id, h.ID(identity)) }
-	}
 	for _, test := range []struct {
-		name           string
-		do             func(id string) apitest.Response
-		roles          string
-		event, history string
+		name                    string
+		do                      func(id string) apitest.Response
+		roles                   string
+		event, history, notices string
 	}{
 		{
-			"two workers and a consultant, in order", post(h.ids("dan", "bob"), h.ids("ann")), "[erp crew dan bob] [cat ann]",
-			assigned(`["dan", "bob"]`, `["ann"]`, `[]`, `[]`), "assignees consultants",
+			"two workers and a consultant, in order, and one who is a worker already",
+			func(id string) apitest.Response {
+				return h.assign(id, h.ids("reader", "crew", "ann"), h.ids("creator"))
+			},
+			"[erp crew reader ann] [cat creator]", assigned(`["reader", "ann"]`, `["creator"]`, `[]`, `[]`), "assignees consultants", "Ann Field work_order.assigned",
 		},
-		{"an existing worker and a new one", post(h.ids("crew", "bob"), nil), "[erp crew bob] [cat]", assigned(`["bob"]`, `[]`, `[]`, `[]`), "assignees"},
-		{"identities that already have the role", post(h.ids("crew", "erp"), h.ids("cat")), "[erp crew] [cat]", "", ""},
-		{"no identities", post(nil, nil), "[erp crew] [cat]", "", ""},
-		{"no lists", func(id string) apitest.Response {
-			return h.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{})
-		}, "[erp crew] [cat]", "", ""},
-		{"a worker removed", remove("crew"), "[erp] [cat]", assigned(`[]`, `[]`, `["crew"]`, `[]`), "assignees"},
-		{"the only consultant removed", remove("cat"), "[erp crew] []", assigned(`[]`, `[]`, `[]`, `["cat"]`), "consultants"},
+		{
+			"those who have the role already",
+			func(id string) apitest.Response { return h.assign(id, h.ids("crew", "erp"), h.ids("cat")) }, "[erp crew] [cat]", "", "", "",
+		},
+		{
+			"no lists", func(id string) apitest.Response {
+				return h.As("erp", http.MethodPost, "/work-orders/"+id+"/assignees", object{})
+			}, "[erp crew] [cat]", "", "", "",
+		},
+		{
+			"a worker removed", func(id string) apitest.Response { return h.unassign(id, h.ID("crew")) },
+			"[erp] [cat]", assigned(`[]`, `[]`, `["crew"]`, `[]`), "assignees", "Bob Stone work_order.unassigned\nDan Woods work_order.unassigned",
+		},
+		{
+			"the only consultant removed", func(id string) apitest.Response { return h.unassign(id, h.ID("cat")) },
+			"[erp crew] []", assigned(`[]`, `[]`, `[]`, `["cat"]`), "consultants", "Cat Rivers work_order.unassigned",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			id := h.workOrder(object{"assignees": h.ids("erp", "crew"), "consultants": h.ids("cat")})
@@ -109,6 +100,7 @@ func TestAssignAndUnassign(t *testing.T) {
 			}
 			want(t, "the events", h.events(id), test.event)
 			want(t, "the history", h.history(id), "work_order.assignees_changed: "+test.history)
+			want(t, "the notices", h.notices(id), test.notices)
 		})
 	}
 }
@@ -171,22 +163,4 @@ func TestDefaultWorkers(t *testing.T) {
 			want(t, "the roles", h.roles(response.Want(http.StatusCreated, "")), test.roles)
 		})
 	}
-}
-
-func TestAssigneesAreNotified(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	id := h.workOrder(nil)
-	h.assign(id, h.ids("crew", "bob"), h.ids("cat")).Want(http.StatusOK, "")
-	want(t, "the notices of the assignment: Bob's once, though he is in the crew, none to the integration", h.notices(id),
-		"Bob Stone work_order.assigned\nCat Rivers work_order.consulted\nDan Woods work_order.assigned")
-	h.forgetEffects(id)
-	h.assign(id, h.ids("crew", "ann"), []string{}).Want(http.StatusOK, "")
-	want(t, "the notices: the crew is not notified again", h.notices(id), "Ann Field work_order.assigned")
-	h.forgetEffects(id)
-	h.unassign(id, h.ID("crew")).Want(http.StatusOK, "")
-	want(t, "the notices of the crew's removal", h.notices(id), "Bob Stone work_order.unassigned\nDan Woods work_order.unassigned")
-	h.forgetEffects(id)
-	h.unassign(id, h.ID("cat")).Want(http.StatusOK, "")
-	want(t, "the notices of the consultant's removal", h.notices(id), "Cat Rivers work_order.unassigned")
 }

@@ -17,28 +17,17 @@ func (h harness) feedback(fields object) apitest.Response {
 func TestCreateFeedback(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	for _, test := range []struct {
-		name          string
-		fields, shown object
-	}{
-		{"with the required fields only", nil, object{"description": nil, "external_id": nil}},
-		{"with everything", object{"description": "All day.", "external_id": "DESK-1"}, nil},
-		{"with nulls", object{"description": nil, "external_id": nil}, nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			response := h.feedback(test.fields).Want(http.StatusCreated, "")
-			for field, value := range with(object{
-				"organization_id": h.Acme.OrganizationID, "inventory_id": h.ID("ahu1"), "subject": "It squeaks", "created_by": h.ID("erp"),
-				"created_at": "2026-03-02T12:15:30.000Z", "changed_at": "2026-03-02T12:15:30.000Z", "resolved_at": nil,
-			}, test.fields, test.shown) {
-				want(t, field, response.Field(field), value)
-			}
-			want(t, "the status", fmt.Sprint(response.Field("status")), "map[code:open name:Open]")
-			want(t, "Location", response.Header.Get("Location"), "/v1/issues/"+response.Text("id"))
-			read := h.As("erp", http.MethodGet, "/issues/"+response.Text("id"), nil).Want(http.StatusOK, "")
-			want(t, "the ETag", read.Header.Get("ETag"), response.Header.Get("ETag"))
-		})
+	response := h.feedback(nil).Want(http.StatusCreated, "")
+	for field, value := range (object{
+		"organization_id": h.Acme.OrganizationID, "inventory_id": h.ID("ahu1"), "subject": "It squeaks", "description": nil, "external_id": nil,
+		"created_by": h.ID("erp"), "created_at": "2026-03-02T12:15:30.000Z", "changed_at": "2026-03-02T12:15:30.000Z", "resolved_at": nil,
+	}) {
+		want(t, field, response.Field(field), value)
 	}
+	want(t, "the status", fmt.Sprint(response.Field("status")), "map[code:open name:Open]")
+	want(t, "Location", response.Header.Get("Location"), "/v1/issues/"+response.Text("id"))
+	read := h.As("erp", http.MethodGet, "/issues/"+response.Text("id"), nil).Want(http.StatusOK, "")
+	want(t, "the ETag", read.Header.Get("ETag"), response.Header.Get("ETag"))
 }
 
 // existing_id is there if, and only if, a read of that feedback by the same token would
@@ -46,16 +35,9 @@ func TestCreateFeedback(t *testing.T) {
 func TestExternalIDTakenNamesReadableFeedback(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	grant := func(definition, names string) {
-		h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID(definition), names)
-	}
-	scopes := func(names string) {
-		h.Exec(`UPDATE integrations SET scopes = $2::text[] WHERE id = $1`, h.ID("creator"), names)
-	}
 	onRoof := h.feedback(object{"inventory_id": h.ID("roof"), "external_id": "DESK-1"}).Want(http.StatusCreated, "").Text("id")
 	elsewhere := h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("id")
 	h.Exec(`UPDATE assignments SET node_id = $2 WHERE identity_id = $1`, h.ID("creator"), h.ID("roof"))
-	grant("creating", "{feedback.create}")
 	for _, test := range []struct {
 		name, scopes, grants, want string
 	}{
@@ -64,8 +46,8 @@ func TestExternalIDTakenNamesReadableFeedback(t *testing.T) {
 		{"with both", "{issues:read,issues:write}", "{feedback.create,feedback.read}", onRoof},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			scopes(test.scopes)
-			grant("creating", test.grants)
+			h.Exec(`UPDATE integrations SET scopes = $2::text[] WHERE id = $1`, h.ID("creator"), test.scopes)
+			h.Exec(`UPDATE permission_definitions SET grants = $2::text[] WHERE id = $1`, h.ID("creating"), test.grants)
 			h.ForgetTokens()
 			for reference, existing := range map[string]string{"DESK-1": onRoof, "DESK-2": elsewhere} {
 				taken := h.As("creator", http.MethodPost, "/issues", object{"inventory_id": h.ID("roof"), "subject": "x", "external_id": reference}).
@@ -100,24 +82,6 @@ func TestFeedbackExternalIDIsUnique(t *testing.T) {
 	h.As("dispatch", http.MethodPost, "/issues", body).Want(http.StatusCreated, "") // another organization's
 }
 
-func TestFeedbackIdempotency(t *testing.T) {
-	t.Parallel()
-	h := newHarness(t)
-	create := func(subject string) apitest.Response {
-		return h.As("erp", http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": subject, "external_id": "DESK-1"}, "Idempotency-Key", "key")
-	}
-	first := create("It squeaks").Want(http.StatusCreated, "")
-	h.Exec(`UPDATE feedback SET status = 'resolved', resolved_at = changed_at`)
-	again := create("It squeaks").Want(http.StatusCreated, "")
-	want(t, "the replay", string(again.Body), string(first.Body))
-	want(t, "Idempotency-Replayed", again.Header.Get("Idempotency-Replayed"), "true")
-	want(t, "Location", again.Header.Get("Location"), first.Header.Get("Location"))
-	create("It roars").Want(http.StatusUnprocessableEntity, "idempotency_key_reused")
-	want(t, "feedback", servicetest.Value[int](h.Fixture, `SELECT count(*) FROM feedback`), 1)
-	h.As("creator", http.MethodPost, "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "It roars"}, "Idempotency-Key", "key").
-		Want(http.StatusCreated, "") // another integration's key
-}
-
 // Addresses get feedback whose integration may read it, by scope and by permission, if they subscribe to it.
 func TestAddressesGetReadableFeedback(t *testing.T) {
 	t.Parallel()
@@ -137,8 +101,6 @@ func TestAddressesGetReadableFeedback(t *testing.T) {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		const deliveries = `SELECT count(*) FROM all_deliveries WHERE record_id = $1 AND webhook_id = $2`
 		want(t, test.name, servicetest.Value[int](h.Fixture, deliveries, id, h.ID("reader_hook")), test.deliveries)
-		want(t, "the notices: the nearest manager's", h.notices(id), "Ann Field issue.created")
-		want(t, "the Log Records", h.log(id), "ERP (API) issue.created")
 	}
 }
 
@@ -158,12 +120,9 @@ func TestListFeedback(t *testing.T) {
 		{"of a node with everything below", "?inventory_id=" + h.ID("hvac"), "21"},
 		{"of an unknown node", "?inventory_id=loc_00000000000000000000000000", ""},
 		{"by their reference", "?external_id=DESK-2", "2"},
-		{"by an unknown reference", "?external_id=DESK", ""},
 		{"by all filters together", "?external_id=DESK-2&status=open&inventory_id=" + h.ID("hvac"), "2"},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			want(t, "found", h.listed("/issues"+test.query, ids), test.found)
-		})
+		want(t, test.name, h.listed("/issues"+test.query, ids), test.found)
 	}
 	h.As("erp", http.MethodGet, "/issues?status=closed", nil).Want(http.StatusBadRequest, "invalid_request")
 	h.As("erp", http.MethodGet, "/issues?assignee_id="+h.ID("bob"), nil).Want(http.StatusBadRequest, "invalid_request")

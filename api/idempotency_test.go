@@ -43,6 +43,9 @@ func TestReplaysShowOnlyWhatTheTokenMaySee(t *testing.T) {
 		shown := h.Send(http.MethodGet, "/v1"+path+"/"+id, "", "Authorization", "Bearer "+plain).Want(http.StatusOK, "")
 		want(t, path+": the replay without people:read", string(again.Body), string(shown.Body))
 		want(t, path+": its ETag", again.Header.Get("ETag"), shown.Header.Get("ETag"))
+		want(t, path+": its Location", again.Header.Get("Location"), first.Header.Get("Location"))
+		other := h.As("creator", http.MethodPost, path, body, "Idempotency-Key", "people").Want(http.StatusCreated, "")
+		want(t, path+": the key of another integration", other.Text("id") != id, true)
 		want(t, path+": the replay with people:read", string(send(full, "people").Body), string(first.Body))
 
 		first = send(plain, "no people")

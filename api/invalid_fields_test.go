@@ -103,30 +103,23 @@ func TestInvalidBodiesAreRejected(t *testing.T) {
 	order := func(fields object) object {
 		return with(object{"inventory_id": h.ID("ahu1"), "title": "Replace filter"}, fields)
 	}
-	feedback := func(fields object) object {
-		return with(object{"inventory_id": h.ID("ahu1"), "subject": "It squeaks"}, fields)
-	}
 	answers := func(given ...any) object { return object{"answers": given} }
-	const create, change, assign, cancel, answer, give = "POST /work-orders", "PATCH", "POST /assignees", "POST /cancel", "POST /answers", "POST /issues"
+	const create, change, assign, cancel, answer = "POST /work-orders", "PATCH", "POST /assignees", "POST /cancel", "POST /answers"
 	for _, test := range []struct {
 		name, operation string
 		body            any
 		pointer         string
 	}{
 		{"an unknown field", create, order(object{"titel": "x"}), "/titel"},
-		{"assignees that are no list", create, order(object{"assignees": "bob"}), "/assignees"},
 		{"a number among the assignees", create, order(object{"assignees": []any{h.ID("bob"), 7}}), "/assignees/1"},
 		{"a control character in an id", create, order(object{"assignees": []string{h.ID("bob"), "idn_\u0085"}}), "/assignees/1"},
 		{"an assignee named twice", create, order(object{"assignees": h.ids("bob", "bob")}), "/assignees/1"},
-		{"an unknown assignee among known ones", create, order(object{"assignees": []string{h.ID("bob"), "idn_" + unknown}}), "/assignees/1"},
 		{"a node that it may not see", create, order(object{"inventory_id": h.ID("annex")}), "/inventory_id"},
 		{"a date in the year 0 in UTC", create, order(object{"target_date": "0001-01-01T00:00:00+01:00"}), "/target_date"},
 		{"a number that is too large", create, `{"inventory_id":"x","title":1e400}`, "/title"},
 		{"a number of 101 digits", create, `{"inventory_id":[0,` + strings.Repeat("9", 101) + `]}`, "/inventory_id/1"},
 		{"a list", create, `[]`, ""},
 		{"null", change, "null", ""},
-		{"a null title", change, object{"title": nil}, "/title"},
-		{"a null priority", change, object{"priority": nil}, "/priority"},
 		{"a name in other letters", change, object{"Title": "New"}, "/Title"},
 		{"a name in other letters, next to it", change, object{"title": "New", "TITLE": "Newer"}, "/TITLE"},
 		{"a date after the year 9999 in UTC", change, object{"target_date": "9999-12-31T23:59:59-01:00"}, "/target_date"},
@@ -135,15 +128,11 @@ func TestInvalidBodiesAreRejected(t *testing.T) {
 		{"the node", change, object{"inventory_id": h.ID("hq")}, "/inventory_id"},
 		{"the assignees", change, object{"assignees": h.ids("bob")}, "/assignees"},
 		{"the form", change, object{"form_id": h.ID("inspection")}, "/form_id"},
-		{"a status", give, feedback(object{"status": "resolved"}), "/status"},
-		{"a node that it may not see", give, feedback(object{"inventory_id": h.ID("annex")}), "/inventory_id"},
 		{"an unknown consultant", assign, object{"consultants": []string{"idn_" + unknown}}, "/consultants/0"},
 		{"a node as an assignee", assign, object{"assignees": h.ids("ahu1")}, "/assignees/0"},
 		{"null among the ids", assign, object{"assignees": []any{nil}}, "/assignees/0"},
 		{"an identity named twice", assign, object{"assignees": h.ids("bob", "bob")}, "/assignees/1"},
-		{"an unknown field", assign, object{"workers": h.ids("bob")}, "/workers"},
 		{"a reason that is a number", cancel, object{"reason": 7}, "/reason"},
-		{"an unknown field", cancel, object{"why": "x"}, "/why"},
 		{"a list", cancel, `[]`, ""},
 		{"an option of another question among valid ones", answer, answers(h.to("q_parts", h.ids("o_belt", "o_ok"))), "/answers/0/value"},
 		{"a valid answer before an invalid one", answer, answers(h.to("q_note", "x"), h.to("q_hours", "x")), "/answers/1/value"},
@@ -151,15 +140,13 @@ func TestInvalidBodiesAreRejected(t *testing.T) {
 		{"a question twice, first as null", answer, answers(h.to("q_note", nil), h.to("q_note", "x")), "/answers/1/question_id"},
 		{"null for an unknown question", answer, answers(object{"question_id": "qst_" + unknown, "value": nil}), "/answers/0/question_id"},
 		{"no value", answer, answers(object{"question_id": h.ID("q_note")}), "/answers/0/value"},
-		{"no question", answer, answers(object{"value": "x"}), "/answers/0/question_id"},
 		{"neither answers nor complete", answer, object{}, "/answers"},
 		{"no answers without completing", answer, object{"complete": false}, "/answers"},
 		{"null answers with complete", answer, object{"answers": nil, "complete": true}, "/answers"},
-		{"an unknown field", answer, object{"answers": []any{}, "done": true}, "/done"},
 	} {
 		t.Run(test.operation+" with "+test.name, func(t *testing.T) {
 			method, path, _ := strings.Cut(test.operation, " ")
-			if test.operation != create && test.operation != give {
+			if test.operation != create {
 				path = "/work-orders/" + id + path
 			}
 			response := h.As("erp", method, path, test.body).Want(http.StatusUnprocessableEntity, "validation_failed")

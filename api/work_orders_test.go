@@ -73,7 +73,7 @@ func TestConditionalReads(t *testing.T) {
 	t.Parallel()
 	s := apitest.New(t)
 	created := s.As("erp", http.MethodPost, "/work-orders", object{"inventory_id": s.ID("hq"), "title": "x"})
-	for _, path := range []string{"/work-orders/" + created.Text("id"), "/work-orders", "/me"} {
+	for _, path := range []string{"/work-orders/" + created.Text("id"), "/work-orders/" + created.Text("id") + "/answers", "/work-orders", "/me"} {
 		tag := s.As("erp", http.MethodGet, path, nil).Header.Get("ETag")
 		for _, header := range []string{tag, `"other", ` + tag, "W/" + tag, "*"} {
 			response := s.As("erp", http.MethodGet, path, nil, "If-None-Match", header)
