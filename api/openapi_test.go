@@ -325,26 +325,22 @@ func TestEveryIntegerHasBounds(t *testing.T) {
 	integers := 0
 	var check func(node any, path string)
 	check = func(node any, path string) {
-		switch v := node.(type) {
-		case object:
-			kinds, isList := v["type"].([]any)
-			if !isList {
-				kinds = []any{v["type"]}
-			}
-			if slices.Contains(kinds, any("integer")) {
-				integers++
-				if v["minimum"] == nil || v["maximum"] == nil {
-					t.Errorf("%s has no minimum or maximum", path)
-				}
-			}
-			for name, child := range v {
-				if name != "example" && name != "examples" {
-					check(child, path+"/"+name)
-				}
-			}
-		case []any:
-			for i, child := range v {
+		if list, isList := node.([]any); isList {
+			for i, child := range list {
 				check(child, fmt.Sprint(path, "/", i))
+			}
+		}
+		fields, _ := node.(object)
+		kinds, isList := fields["type"].([]any)
+		if fields["type"] == "integer" || isList && slices.Contains(kinds, any("integer")) {
+			integers++
+			if fields["minimum"] == nil || fields["maximum"] == nil {
+				t.Errorf("%s has no minimum or maximum", path)
+			}
+		}
+		for name, child := range fields {
+			if name != "example" && name != "examples" {
+				check(child, path+"/"+name)
 			}
 		}
 	}
