@@ -6,20 +6,16 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"millwright/activities"
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/webhooks"
-	"millwright/webhook"
 )
 
 // app is the console on the harness's service. Ann may manage integrations, bob may not.
@@ -58,13 +54,11 @@ func (s sender) Send(ctx context.Context, test webhooks.BegunTest, kind models.E
 	if err != nil {
 		return err
 	}
-	signer, err := webhook.NewSigner(to.Secrets...)
+	attempt, err := send(ctx, to, to.URL, event)
 	if err != nil {
 		return err
 	}
-	client := webhook.NewClient(webhook.Options{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
-	defer client.Close()
-	return s.h.Webhooks.RecordTest(ctx, to.ID, activities.Send(ctx, client, signer, time.Now, to.URL, event))
+	return s.h.Webhooks.RecordTest(ctx, to.ID, attempt)
 }
 
 // wantIntegrationsPage checks that someone with the permission creates an integration on the

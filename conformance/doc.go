@@ -10,12 +10,11 @@
 //
 //	go test ./conformance -run 'TestSpecification/section_4/write_rule_7:'
 //
-// A complete run can write docs/conformance.md with its results:
+// A complete run in which all hold can write docs/conformance.md:
 //
 //	go test ./conformance -run TestSpecification -args -write ../docs/conformance.md
 //
-// An entry whose subject is not built yet has no test and names what will implement
-// it. TestPageIsFresh fails if the page and the entries differ, and
+// TestPageIsFresh fails if the page and the entries differ, and
 // TestImplementationsExist if an entry names a function that does not exist.
 //
 // TestProof, which only make conformance-proof runs, breaks each named function while

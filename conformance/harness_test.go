@@ -95,19 +95,14 @@ func (h *harness) assign(id string, body any) apitest.Response {
 	return h.post("/work-orders/"+id+"/assignees", body)
 }
 
-// answerAs posts answers to a work order as the integration.
-func (h *harness) answerAs(key, id string, complete bool, answers ...object) apitest.Response {
+// answer posts answers to a work order.
+func (h *harness) answer(id string, complete bool, answers ...object) apitest.Response {
 	h.t.Helper()
 	body := object{"answers": append([]object{}, answers...)}
 	if complete {
 		body["complete"] = true
 	}
-	return h.As(key, http.MethodPost, "/work-orders/"+id+"/answers", body)
-}
-
-func (h *harness) answer(id string, complete bool, answers ...object) apitest.Response {
-	h.t.Helper()
-	return h.answerAs("erp", id, complete, answers...)
+	return h.post("/work-orders/"+id+"/answers", body)
 }
 
 // to returns an answer to a question of the fixture's form.

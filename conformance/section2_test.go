@@ -11,7 +11,7 @@ import (
 	"millwright/api/apitest"
 )
 
-var section2 = slices.Concat(workOrderRecord, feedbackRecord, answerInput, identities)
+var section2 = slices.Concat(workOrderRecord, feedbackRecord, answerValues, answerInput, identities)
 
 // field is a rule about a field of a work order: values that it accepts, by how they
 // are shown, and values that it rejects.
@@ -74,18 +74,11 @@ var workOrderRecord = []rule{
 		}
 	}},
 	field("description", "a string", "api.newWorkOrder.workOrder", map[string]any{"Line one\nline two": "Line one\nline two"}, 7, []string{"x"}),
-	field("priority", "one of four values", "api.newWorkOrder.workOrder", map[string]any{"none": "none", "low": "low", "medium": "medium", "high": "high"}, "urgent", "", 2),
+	{item: "work order field priority", words: "one of four values", code: "api.newWorkOrder.workOrder", test: wantPriorities},
 	field("target_date", "a time, shown in UTC", "models.Time.MarshalJSON", map[string]any{
 		"2026-03-05T12:00:00.000Z": "2026-03-05T14:00:00+02:00", "2026-03-05T12:00:00.250Z": "2026-03-05T12:00:00.25Z",
 	}, "tomorrow", "2026-03-05", 1772712000),
-	{item: "work order field form_id", words: "one of the listed forms", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
-		for _, id := range pageIDs(h.get("/forms").Want(http.StatusOK, "")) {
-			want(t, "form_id", h.create(object{"form_id": id}).Text("form_id"), id)
-		}
-		for _, id := range []any{"frm_00000000000000000000000000", "x", 7} {
-			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
-		}
-	}},
+	{item: "work order field form_id", words: "one of the listed forms", code: "service/records.workOrderCreation.checkNames", test: wantListedForms},
 	roles("assignees", "identity ids of the workers", "service/records.insertWorkOrder, service/records.candidates.checkKnown"),
 	roles("consultants", "identity ids of the consultants", "service/records.insertWorkOrder, service/records.candidates.checkKnown"),
 	{item: "work order field consultants, none", words: "may be empty", code: "service/records.workOrderCreation.row", test: func(t *testing.T, h *harness) {
@@ -129,13 +122,7 @@ var feedbackRecord = []rule{
 		want(t, "description", h.feedback(object{"description": "At night"}).Want(http.StatusCreated, "").Text("description"), "At night")
 		h.feedback(object{"description": 7}).Want(http.StatusUnprocessableEntity, "validation_failed")
 	}},
-	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service/records.feedbackCreation.check", test: func(t *testing.T, h *harness) {
-		want(t, "external_id", h.feedback(object{"external_id": "DESK-2"}).Want(http.StatusCreated, "").Text("external_id"), "DESK-2")
-		h.feedback(object{"external_id": "DESK-2", "subject": "Other"}).Want(http.StatusConflict, "external_id_taken")
-		h.feedback(object{"external_id": "DESK-3"}).Want(http.StatusCreated, "")
-		h.feedback(nil).Want(http.StatusCreated, "")
-		h.feedback(nil).Want(http.StatusCreated, "") // several may have none
-	}},
+	{item: "feedback field external_id", words: "unique: a second use is a conflict", code: "service/records.feedbackCreation.check", test: wantUniqueExternalIDs},
 }
 
 // value is a rule about one type of question: values that are returned as they were
@@ -153,18 +140,7 @@ func value(kind, words, code, question string, accepted func(h *harness) []any, 
 	}}
 }
 
-var answerInput = []rule{
-	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service/records.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
-		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
-		for _, answers := range []any{
-			object{}, []any{7}, []any{object{"question_id": h.ID("q_note")}}, []any{object{"value": "x"}},
-			[]any{object{"question_id": 7, "value": "x"}}, []any{object{"question_id": "qst_00000000000000000000000000", "value": "x"}},
-		} {
-			h.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
-		}
-	}},
+var answerValues = []rule{
 	value("single choice", "an option's id", "models.AnswerRules.Normalize", "q_state",
 		func(h *harness) []any { return []any{h.ID("o_ok"), h.ID("o_dirty")} },
 		func(h *harness) []any { return []any{"OK", h.ID("o_belt"), []string{h.ID("o_ok")}, 1, true} }),
@@ -180,6 +156,20 @@ var answerInput = []rule{
 	value("text", "a string", "models.AnswerRules.Normalize", "q_note",
 		func(*harness) []any { return []any{"Fine", "Zwei\nZeilen"} },
 		func(*harness) []any { return []any{5, true, []string{"x"}} }),
+}
+
+var answerInput = []rule{
+	{item: "answer field answers", words: "a list of objects with a question and a value", code: "service/records.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
+		id := h.workOrder(object{"form_id": h.ID("inspection")})
+		h.answer(id, false, h.to("q_hours", 3), h.to("q_note", "Fine")).Want(http.StatusOK, "")
+		wantList(t, "answered", h.answered(id), h.ids("q_hours", "q_note")...)
+		for _, answers := range []any{
+			object{}, []any{7}, []any{object{"question_id": h.ID("q_note")}}, []any{object{"value": "x"}},
+			[]any{object{"question_id": 7, "value": "x"}}, []any{object{"question_id": "qst_00000000000000000000000000", "value": "x"}},
+		} {
+			h.post("/work-orders/"+id+"/answers", object{"answers": answers}).Want(http.StatusUnprocessableEntity, "validation_failed")
+		}
+	}},
 	{item: "answer field value, digits", words: "numbers keep their digits; exponents are expanded, up to 30 digits on each side of the point", code: "models.AnswerRules.Normalize", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		send := func(question, value string) apitest.Response {

@@ -29,40 +29,11 @@ var section3 = []rule{
 		body := fields(h.bodyOf(h.documented(http.MethodPatch, "/work-orders/{id}")))
 		want(t, "PATCH takes a status", slices.Contains(body, "status"), false)
 	}},
-	{item: "row 1, state", words: "a change keeps each workable state", code: "service/records.(*Records).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
-		h.eachStatus(workable, func(id string) {
-			status := h.read(id).Text("status", "code")
-			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
-			h.wantStatus(id, models.WorkOrderStatus(status))
-		})
-	}},
-	{item: "row 1, event", words: "and sends an event only for four fields", code: "service/records.(*Records).UpdateWorkOrder", test: func(_ *testing.T, h *harness) {
-		id := h.quiet(nil)
-		h.patch(id, object{"title": "A", "description": "B", "priority": "low", "target_date": "2026-06-01T00:00:00Z"}).Want(http.StatusOK, "")
-		h.wantEvents(id, "work_order.updated")
-		h.patch(id, object{"external_id": "C"}).Want(http.StatusOK, "")
-		h.wantEvents(id, "")
-		h.patch(id, object{"title": "A"}).Want(http.StatusOK, "")
-		h.wantEvents(id, "")
-	}},
-	{item: "row 1, condition", words: "it requires the permission to update", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(nil)
-		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
-		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
-	}},
-	{item: "row 2", words: "a worker's answers are saved and put the work order in progress", code: "service/records.(*Records).AnswerWorkOrder", test: func(t *testing.T, h *harness) {
-		h.eachStatus(workable, func(id string) {
-			h.Exec(`UPDATE work_orders SET form_id = $2 WHERE id = $1`, id, h.ID("inspection"))
-			h.answer(id, false, h.to("q_hours", 7)).Want(http.StatusOK, "")
-			h.wantStatus(id, models.StatusInProgress)
-			wantList(t, "saved", h.answered(id), h.ID("q_hours"))
-		})
-	}},
-	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service/records.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"assignees": h.ids("bob"), "consultants": h.ids("erp")})
-		want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "not_assigned_as_worker")
-		h.wantStatus(id, models.StatusOpen)
-	}},
+	{item: "row 1, state", words: "a change keeps each workable state", code: "service/records.(*Records).UpdateWorkOrder", test: wantChangeable},
+	{item: "row 1, event", words: "and sends an event only for four fields", code: "service/records.(*Records).UpdateWorkOrder", test: wantUpdatedEvents},
+	{item: "row 1, condition", words: "it requires the permission to update", code: "service/records.(*workOrderActor).requireGrant", test: wantUpdateGrant},
+	{item: "row 2", words: "a worker's answers are saved and put the work order in progress", code: "service/records.(*Records).AnswerWorkOrder", test: wantAnswerable},
+	{item: "row 2, condition", words: "a consultant's answers are rejected", code: "service/records.(*workOrderActor).requireWorker", test: wantOnlyWorkers},
 	{item: "row 3", words: "completing without a consultant: complete, with two events", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.forgetDeliveries()
@@ -72,12 +43,8 @@ var section3 = []rule{
 		})
 	}},
 	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service/records.(*workOrderActor).requireWorker, service/records.requireAnswers", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		want(t, "the rule", h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "required_questions")
-		other := h.workOrder(object{"assignees": h.ids("bob")})
-		want(t, "the rule", h.answer(other, true).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "not_assigned_as_worker")
-		h.wantStatus(id, models.StatusOpen)
-		h.wantStatus(other, models.StatusOpen)
+		wantOnlyWorkers(t, h)
+		wantRequiredAnswers(t, h)
 	}},
 	{item: "row 4", words: "completing with a consultant: sent to review, with two events", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
@@ -120,12 +87,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.cancelled")
 		})
 	}},
-	{item: "row 5, condition", words: "it requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(nil)
-		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
-		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "permission_denied")
-		h.wantStatus(id, models.StatusOpen)
-	}},
+	{item: "row 5, condition", words: "it requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: wantDeleteGrant},
 	{item: "row 6", words: "people are added and removed in every state, with one event each", code: "service/records.(*Records).AssignWorkOrder, service/records.(*Records).UnassignWorkOrder", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(models.WorkOrderStatuses, func(id string) {
 			status := h.read(id).Text("status", "code")
@@ -136,12 +98,7 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.assignees_changed work_order.assignees_changed")
 		})
 	}},
-	{item: "row 6, condition", words: "it requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
-		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
-		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
-		h.remove(id, "bob").Want(http.StatusForbidden, "permission_denied")
-	}},
+	{item: "row 6, condition", words: "it requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: wantForwardGrant},
 	{item: "rule", words: "the last worker cannot be removed", code: "service/records.(*workOrderActor).checkUnassign", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"assignees": h.ids("erp", "bob"), "consultants": h.ids("cat")})
 		h.remove(id, "bob").Want(http.StatusOK, "")

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"millwright/models"
-	"millwright/service/records"
-	"millwright/service/store"
 )
 
 var section4 = slices.Concat(conventions, operations, writeRules)
@@ -176,83 +174,60 @@ var operations = []rule{
 		want(t, "organization", me.Text("organization", "id"), h.Acme.OrganizationID)
 		wantList(t, "scopes", stringList(me, "scopes"), "files:read")
 		want(t, "limit", me.Field("rate_limit", "limit"), any(100_000.0))
+		want(t, "window", me.Field("rate_limit", "window_seconds"), any(60.0))
+		want(t, "plan", me.Text("plan"), "pro")
+		want(t, "read_only", me.Field("organization", "read_only"), any(false))
 	}},
+	operation{method: "GET", path: "/work-orders", scope: "work_orders:read", query: "status limit changed_since", out: workOrderFields, call: at("/work-orders")}.
+		rule("lists work orders, with status, limit and changed_since", "service/records.(*Records).WorkOrders"),
+	operation{method: "GET", path: "/work-orders/{id}", scope: "work_orders:read", out: workOrderFields, call: ofWorkOrder("", nil)}.
+		rule("reads a work order", "service/records.(*Records).WorkOrder"),
+	operation{method: "GET", path: "/work-orders/{id}/answers", scope: "forms:read", out: "questions", call: ofWorkOrder("/answers", nil)}.
+		rule("reads the form's questions with types, options and answers", "service/records.(*Records).Answers"),
+	operation{method: "GET", path: "/forms", scope: "forms:read", query: "limit", out: "id name questions retired", call: at("/forms")}.
+		rule("lists the organization's forms that new work orders can have", "service/inventory.(*Inventory).Forms"),
+	operation{method: "GET", path: "/people", scope: "people:read", query: "limit", out: "id name email phone", call: at("/people")}.
+		rule("lists people", "service/people.(*People).List"),
+	operation{method: "GET", path: "/teams", scope: "people:read", query: "limit", out: "id name members", call: at("/teams")}.
+		rule("lists teams", "service/people.(*People).Teams"),
 	operation{
-		method: "GET", path: "/work-orders", scope: "work_orders:read", status: 200, query: []string{"status", "limit", "changed_since"},
-		out:  strings.Fields(workOrderFields),
-		call: func(*harness) (string, any) { return "/work-orders", nil },
-	}.rule("lists work orders, with status, limit and changed_since", "service/records.(*Records).WorkOrders"),
-	operation{
-		method: "GET", path: "/work-orders/{id}", scope: "work_orders:read", status: 200, out: strings.Fields(workOrderFields),
-		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), nil },
-	}.rule("reads a work order", "service/records.(*Records).WorkOrder"),
-	operation{
-		method: "GET", path: "/work-orders/{id}/answers", scope: "forms:read", status: 200, out: []string{"questions"},
-		call: func(h *harness) (string, any) {
-			return "/work-orders/" + h.workOrder(object{"form_id": h.ID("inspection")}) + "/answers", nil
-		},
-	}.rule("reads the form's questions with types, options and answers", "service/records.(*Records).Answers"),
-	operation{
-		method: "GET", path: "/forms", scope: "forms:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "questions", "retired"},
-		call: func(*harness) (string, any) { return "/forms", nil },
-	}.rule("lists the organization's forms that new work orders can have", "service/inventory.(*Inventory).Forms"),
-	operation{
-		method: "GET", path: "/people", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "email", "phone"},
-		call: func(*harness) (string, any) { return "/people", nil },
-	}.rule("lists people", "service/people.(*People).List"),
-	operation{
-		method: "GET", path: "/teams", scope: "people:read", status: 200, query: []string{"limit"}, out: []string{"id", "name", "members"},
-		call: func(*harness) (string, any) { return "/teams", nil },
-	}.rule("lists teams", "service/people.(*People).Teams"),
-	operation{
-		method: "GET", path: "/issues/{id}", scope: "issues:read", status: 200, out: strings.Fields("id inventory_id subject description external_id"),
+		method: "GET", path: "/issues/{id}", scope: "issues:read", out: "id inventory_id subject description external_id",
 		call: func(h *harness) (string, any) {
 			return "/issues/" + h.feedback(nil).Want(http.StatusCreated, "").Text("id"), nil
 		},
 	}.rule("reads feedback", "service/records.(*Records).Feedback"),
 	operation{
-		method: "POST", path: "/issues", scope: "issues:write", status: 201, in: strings.Fields("inventory_id subject description external_id"),
-		out: strings.Fields("id inventory_id subject description external_id"),
-		call: func(h *harness) (string, any) {
+		method: "POST", path: "/issues", scope: "issues:write", status: 201, in: "inventory_id subject description external_id",
+		out: "id inventory_id subject description external_id", call: func(h *harness) (string, any) {
 			return "/issues", object{"inventory_id": h.ID("ahu1"), "subject": "It rattles", "description": "At night."}
 		},
 	}.rule("gives feedback from its four fields", "service/records.(*Records).CreateFeedback"),
 	operation{
-		method: "POST", path: "/work-orders", scope: "work_orders:write", status: 201,
-		in:   strings.Fields("inventory_id title description priority target_date form_id assignees consultants external_id"),
-		out:  strings.Fields(workOrderFields),
+		method: "POST", path: "/work-orders", scope: "work_orders:write", status: 201, out: workOrderFields,
+		in:   "inventory_id title description priority target_date form_id assignees consultants external_id",
 		call: func(h *harness) (string, any) { return "/work-orders", h.body(nil) },
 	}.rule("creates a work order from its nine fields", "service/records.(*Records).CreateWorkOrder"),
 	operation{
-		method: "PATCH", path: "/work-orders/{id}", scope: "work_orders:write", status: 200,
-		in: strings.Fields("title description priority target_date external_id"), out: strings.Fields(workOrderFields),
-		call: func(h *harness) (string, any) { return "/work-orders/" + h.workOrder(nil), object{"title": "Other"} },
+		method: "PATCH", path: "/work-orders/{id}", scope: "work_orders:write", in: "title description priority target_date external_id",
+		out: workOrderFields, call: ofWorkOrder("", func(*harness) any { return object{"title": "Other"} }),
 	}.rule("changes five fields of a work order", "service/records.(*Records).UpdateWorkOrder"),
 	operation{
-		method: "POST", path: "/work-orders/{id}/assignees", scope: "work_orders:write", status: 200,
-		in: []string{"assignees", "consultants"}, out: strings.Fields(workOrderFields),
-		call: func(h *harness) (string, any) {
-			return "/work-orders/" + h.workOrder(nil) + "/assignees", object{"assignees": h.ids("bob"), "consultants": h.ids("cat")}
-		},
+		method: "POST", path: "/work-orders/{id}/assignees", scope: "work_orders:write", in: "assignees consultants", out: workOrderFields,
+		call: ofWorkOrder("/assignees", func(h *harness) any { return object{"assignees": h.ids("bob"), "consultants": h.ids("cat")} }),
 	}.rule("adds workers and consultants", "service/records.(*Records).AssignWorkOrder"),
 	operation{
-		method: "DELETE", path: "/work-orders/{id}/assignees/{identity_id}", scope: "work_orders:write", status: 200, out: strings.Fields(workOrderFields),
+		method: "DELETE", path: "/work-orders/{id}/assignees/{identity_id}", scope: "work_orders:write", out: workOrderFields,
 		call: func(h *harness) (string, any) {
 			return "/work-orders/" + h.workOrder(object{"assignees": h.ids("erp", "bob")}) + "/assignees/" + h.ID("bob"), nil
 		},
 	}.rule("removes a worker or consultant", "service/records.(*Records).UnassignWorkOrder"),
 	operation{
-		method: "POST", path: "/work-orders/{id}/cancel", scope: "work_orders:write", status: 200, in: []string{"reason"}, out: strings.Fields(workOrderFields),
-		call: func(h *harness) (string, any) {
-			return "/work-orders/" + h.workOrder(nil) + "/cancel", object{"reason": "Twice"}
-		},
+		method: "POST", path: "/work-orders/{id}/cancel", scope: "work_orders:write", in: "reason", out: workOrderFields,
+		call: ofWorkOrder("/cancel", func(*harness) any { return object{"reason": "Twice"} }),
 	}.rule("cancels a work order, with a reason", "service/records.(*Records).CancelWorkOrder"),
 	operation{
-		method: "POST", path: "/work-orders/{id}/answers", scope: "work_orders:write", status: 200,
-		in: []string{"answers", "complete"}, out: strings.Fields(workOrderFields),
-		call: func(h *harness) (string, any) {
-			return "/work-orders/" + h.workOrder(nil) + "/answers", object{"answers": []any{}, "complete": true}
-		},
+		method: "POST", path: "/work-orders/{id}/answers", scope: "work_orders:write", in: "answers complete", out: workOrderFields,
+		call: ofWorkOrder("/answers", func(*harness) any { return object{"answers": []any{}, "complete": true} }),
 	}.rule("answers and completes a work order", "service/records.(*Records).AnswerWorkOrder"),
 	{item: "PATCH /work-orders/{id}, unsent fields", words: "fields that are not sent keep their values", code: "api.(*workOrderPatch).patch", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"description": "Old", "priority": "low", "target_date": "2026-03-05T12:00:00Z", "external_id": "X-1"})
@@ -285,30 +260,8 @@ var writeRules = []rule{
 		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "plan_restricted")
 		h.feedback(nil).Want(http.StatusCreated, "")
 	}},
-	{item: "write rule 2, priority", words: "priority is one of four values", code: "service/records.checkPriority", test: func(t *testing.T, h *harness) {
-		for _, priority := range []string{"none", "low", "medium", "high"} {
-			want(t, "priority", h.create(object{"priority": priority}).Text("priority"), priority)
-		}
-		for _, priority := range []any{"urgent", "High", "", 1} {
-			h.post("/work-orders", h.body(object{"priority": priority})).Want(http.StatusUnprocessableEntity, "validation_failed")
-		}
-		in := records.NewWorkOrder{InventoryID: h.ID("ahu1"), Title: "x", Priority: "urgent", Assignees: h.ids("erp")}
-		if _, err := h.Records.CreateWorkOrder(t.Context(), h.Actor("erp"), store.NoKey, in); models.CodeOf(err) != models.CodeValidationFailed {
-			t.Errorf("with another priority, without the API's schema: %v", err)
-		}
-	}},
-	{item: "write rule 2, form", words: "the form is one of the listed ones", code: "service/records.workOrderCreation.checkNames", test: func(t *testing.T, h *harness) {
-		forms := pageIDs(h.get("/forms").Want(http.StatusOK, ""))
-		want(t, "form_id", h.create(object{"form_id": forms[0]}).Text("form_id"), h.ID("inspection"))
-		retired := "frm_00000000000000000000000001"
-		h.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at, retired) VALUES ($1, $2, 'Retired', now(), now(), true)`,
-			retired, h.Acme.OrganizationID)
-		wantList(t, "the forms", pageIDs(h.get("/forms").Want(http.StatusOK, "")), forms...)
-		want(t, "a form of earlier work orders", h.get("/forms/"+retired).Want(http.StatusOK, "").Field("retired"), any(true))
-		for _, id := range []string{retired, "frm_00000000000000000000000000"} {
-			h.post("/work-orders", h.body(object{"form_id": id})).Want(http.StatusUnprocessableEntity, "validation_failed")
-		}
-	}},
+	{item: "write rule 2, priority", words: "priority is one of four values", code: "service/records.checkPriority", test: wantPriorities},
+	{item: "write rule 2, form", words: "the form is one of the listed ones", code: "service/records.workOrderCreation.checkNames", test: wantListedForms},
 	{item: "write rule 3, connected", words: "workers and consultants are connected to the node", code: "service/records.candidates.checkRules", test: func(t *testing.T, h *harness) {
 		for what, key := range map[string]string{
 			"a person assigned above": "bob", "a team assigned above": "crew", "a member of such a team": "dan",
@@ -343,100 +296,36 @@ var writeRules = []rule{
 		body := h.body(object{"assignees": []string{}, "consultants": h.ids("ann")})
 		want(t, "the rule", h.post("/work-orders", body).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "no_worker")
 	}},
-	{item: "write rule 4, status", words: "changes are accepted only in the three workable states", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
-		h.eachStatus(workable, func(id string) {
-			h.patch(id, object{"title": "Changed"}).Want(http.StatusOK, "")
-		})
-		h.eachStatus(notWorkable, func(id string) {
-			response := h.patch(id, object{"title": "Changed"}).Want(http.StatusUnprocessableEntity, "rule_violation")
-			want(t, "the rule", response.Text("rule"), "status")
-		})
-	}},
-	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(nil)
-		h.grant(t, allBut(models.GrantWorkOrdersUpdate)...)
-		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "permission_denied")
-		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersUpdate)
-		h.patch(id, object{"title": "x"}).Want(http.StatusOK, "")
-	}},
-	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"assignees": h.ids("erp", "bob")})
-		h.grant(t, allBut(models.GrantWorkOrdersForward)...)
-		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusForbidden, "permission_denied")
-		h.remove(id, "bob").Want(http.StatusForbidden, "permission_denied")
-		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersForward)
-		h.assign(id, object{"assignees": h.ids("dan")}).Want(http.StatusOK, "")
-		h.remove(id, "bob").Want(http.StatusOK, "")
-	}},
+	{item: "write rule 4, status", words: "changes are accepted only in the three workable states", code: "models.WorkOrderStatus.Apply", test: wantChangeable},
+	{item: "write rule 4, permission", words: "and with the node's permission to update", code: "service/records.(*workOrderActor).requireGrant", test: wantUpdateGrant},
+	{item: "write rule 5, permission", words: "adding and removing people requires the permission to forward", code: "service/records.(*workOrderActor).requireAssign", test: wantForwardGrant},
 	{item: "write rule 5, service company", words: "a service company forwards only to its own people", code: "service/records.queueCandidates", test: func(t *testing.T, h *harness) {
 		path := "/work-orders/" + h.workOrder(object{"assignees": h.ids("polar")}) + "/assignees"
 		h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("bob")}).Want(http.StatusUnprocessableEntity, "")
 		done := h.As("dispatch", http.MethodPost, path, object{"assignees": h.ids("pia")}).Want(http.StatusOK, "")
 		wantList(t, "the workers", stringList(done, "assignees"), h.ids("polar", "pia")...)
 	}},
-	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: func(t *testing.T, h *harness) {
-		path := "/work-orders/" + h.workOrder(nil) + "/cancel"
-		h.grant(t, allBut(models.GrantWorkOrdersDelete)...)
-		h.post(path, object{}).Want(http.StatusForbidden, "permission_denied")
-		h.grant(t, models.GrantWorkOrdersRead, models.GrantWorkOrdersDelete)
-		h.post(path, object{}).Want(http.StatusOK, "")
-	}},
+	{item: "write rule 6, permission", words: "cancelling requires the permission to delete", code: "service/records.(*workOrderActor).requireGrant", test: wantDeleteGrant},
 	{item: "write rule 6, status", words: "a complete or cancelled work order cannot be cancelled", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
 		h.eachStatus([]models.WorkOrderStatus{models.StatusComplete, models.StatusCancelled}, func(id string) {
 			response := h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusUnprocessableEntity, "rule_violation")
 			want(t, "the rule", response.Text("rule"), "status")
 		})
 	}},
-	{item: "write rule 7, worker", words: "only a worker may answer", code: "service/records.(*workOrderActor).requireWorker", test: func(t *testing.T, h *harness) {
-		for what, fields := range map[string]object{
-			"no role": {"assignees": h.ids("bob")}, "consultant": {"assignees": h.ids("bob"), "consultants": h.ids("erp")},
-		} {
-			response := h.answer(h.workOrder(fields), false).Want(http.StatusUnprocessableEntity, "rule_violation")
-			want(t, what, response.Text("rule"), "not_assigned_as_worker")
-		}
-		h.answer(h.workOrder(nil), false).Want(http.StatusOK, "")
-	}},
-	{item: "write rule 7, status", words: "and only in the three workable states", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
-		h.eachStatus(workable, func(id string) { h.answer(id, false).Want(http.StatusOK, "") })
-		h.eachStatus(notWorkable, func(id string) {
-			want(t, "the rule", h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation").Text("rule"), "status")
-		})
-	}},
+	{item: "write rule 7, worker", words: "only a worker may answer", code: "service/records.(*workOrderActor).requireWorker", test: wantOnlyWorkers},
+	{item: "write rule 7, status", words: "and only in the three workable states", code: "models.WorkOrderStatus.Apply", test: wantAnswerable},
 	{item: "write rule 7, value", words: "a value that does not match its question's type is rejected", code: "models.AnswerRules.Normalize", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		for question, values := range map[string][]any{
-			"q_state": {"maybe", 1, []string{h.ID("o_ok")}, h.ID("o_belt")}, "q_parts": {h.ID("o_belt"), []string{"x"}, true},
-			"q_hours": {1.5, "12", true}, "q_pressure": {"1.5", []int{1}}, "q_note": {5, []string{"x"}},
-		} {
-			for _, value := range values {
-				h.answer(id, false, h.to(question, value)).Want(http.StatusUnprocessableEntity, "validation_failed")
-			}
+		for _, r := range answerValues {
+			r.test(t, h)
 		}
-		wantList(t, "saved answers", h.answered(id))
 	}},
 	{item: "write rule 7, unsent", words: "a question that is not sent stays unanswered", code: "service/records.(*workOrderChange).saveAnswers", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.answer(id, false, h.to("q_hours", 12)).Want(http.StatusOK, "")
 		wantList(t, "answered questions", h.answered(id), h.ID("q_hours"))
 	}},
-	{item: "write rule 7, required", words: "completing without a required answer names the question", code: "service/records.requireAnswers", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		response := h.answer(id, true, h.to("q_hours", 12)).Want(http.StatusUnprocessableEntity, "rule_violation")
-		want(t, "the rule", response.Text("rule"), "required_questions")
-		wantList(t, "the questions", stringList(response, "question_ids"), h.ID("q_state"))
-		want(t, "the detail names it", strings.Contains(response.Text("detail"), h.ID("q_state")), true)
-		h.wantStatus(id, models.StatusOpen)
-		h.answer(id, true, h.required()...).Want(http.StatusOK, "")
-	}},
-	{item: "write rule 8, rejected", words: "a read-only organization accepts no new work orders and no changes", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(nil)
-		h.readOnly(t)
-		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
-		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
-		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusForbidden, "read_only")
-		h.remove(id, "erp").Want(http.StatusForbidden, "read_only")
-		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusForbidden, "read_only")
-	}},
+	{item: "write rule 7, required", words: "completing without a required answer names the question", code: "service/records.requireAnswers", test: wantRequiredAnswers},
+	{item: "write rule 8, rejected", words: "a read-only organization accepts no new work orders and no changes", code: "service/records.organizationState.requireWritable", test: wantReadOnly},
 	{item: "write rule 8, allowed", words: "but answers, completion and feedback", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
 		id := h.workOrder(object{"form_id": h.ID("inspection")})
 		h.readOnly(t)

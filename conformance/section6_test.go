@@ -75,13 +75,23 @@ integrations: [{key: erp, webhooks: [{key: fresh_hook, url: "http://127.0.0.1:9/
 	}},
 	{item: "setup 3, page", words: "Send test on the address's page posts a ping and shows the response", code: "console.(*Console).testWebhook", alone: true, test: wantTestPage},
 	{item: "setup 3, deliveries", words: "each address lists its deliveries, which can be redelivered", code: "service/webhooks.(*Webhooks).Deliveries", test: wantDeliveriesList},
-	{item: "setup 4", words: "an integration has at most five addresses", code: "service/webhooks.FreeSlot", test: func(t *testing.T, h *harness) { wantFiveAddresses(t, h) }},
+	{item: "setup 4", words: "an integration has at most five addresses", code: "service/webhooks.FreeSlot", test: wantFiveAddresses},
 }
 
-// eventType is a row of the table of event types: change makes a change that sends
+// eventType is a row of the table of event types: change changes a work order, which sends
 // all these events in this order; extra are the fields that the event adds to data.
-func eventType(kind models.EventType, words, code, extra, all string, change func(h *harness) (record string)) rule {
+func eventType(kind models.EventType, words, code, extra, all string, change func(h *harness, id string)) rule {
+	return eventOf(kind, words, code, extra, all, func(h *harness) string {
+		id := h.quiet(nil)
+		change(h, id)
+		return id
+	})
+}
+
+// eventOf is the same of any record, which change returns.
+func eventOf(kind models.EventType, words, code, extra, all string, change func(h *harness) (record string)) rule {
 	return rule{item: "event " + string(kind), words: words, code: code, test: func(t *testing.T, h *harness) {
+		h.forgetDeliveries()
 		events := h.wantEvents(change(h), all)
 		n := slices.IndexFunc(events, func(e event) bool { return e.Type == string(kind) })
 		if n < 0 {
@@ -99,61 +109,31 @@ func eventType(kind models.EventType, words, code, extra, all string, change fun
 }
 
 var eventTypes = []rule{
-	eventType(models.EventWorkOrderCreated, "a new work order", "service/records.(*Records).CreateWorkOrder", "", "work_order.created", func(h *harness) string {
-		h.forgetDeliveries()
-		return h.workOrder(nil)
-	}),
-	eventType(models.EventWorkOrderUpdated, "one of four fields changed, with fields", "service/records.(*Records).UpdateWorkOrder", "fields", "work_order.updated", func(h *harness) string {
-		id := h.quiet(nil)
-		h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "")
-		return id
-	}),
-	{item: "event work_order.updated, when", words: "each of the four fields by name; nothing without a real change", code: "service/records.(*Records).UpdateWorkOrder", test: func(t *testing.T, h *harness) {
-		id := h.quiet(nil)
-		for field, value := range map[string]string{
-			"title": "Another", "description": "Text", "priority": "high", "target_date": "2026-05-01T00:00:00Z",
-		} {
-			h.patch(id, object{field: value}).Want(http.StatusOK, "")
-			events := h.wantEvents(id, "work_order.updated")
-			want(t, field, len(events) == 1 && slices.Equal(events[0].Data["fields"].([]any), []any{field}), true)
-			h.patch(id, object{field: value}).Want(http.StatusOK, "")
-			h.wantEvents(id, "")
-		}
-		h.patch(id, object{"external_id": "EXT"}).Want(http.StatusOK, "")
-		h.wantEvents(id, "")
-	}},
-	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed", func(h *harness) string {
-		id := h.quiet(nil)
-		h.answer(id, false).Want(http.StatusOK, "")
-		return id
-	}),
-	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.completed", func(h *harness) string {
-		id := h.quiet(nil)
-		h.answer(id, true).Want(http.StatusOK, "")
-		return id
-	}),
-	eventType(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service/records.(*workOrderChange).apply", "previous_status status",
+	eventOf(models.EventWorkOrderCreated, "a new work order", "service/records.(*Records).CreateWorkOrder", "", "work_order.created",
+		func(h *harness) string { return h.workOrder(nil) }),
+	eventType(models.EventWorkOrderUpdated, "one of four fields changed, with fields", "service/records.(*Records).UpdateWorkOrder", "fields", "work_order.updated",
+		func(h *harness, id string) { h.patch(id, object{"title": "Other"}).Want(http.StatusOK, "") }),
+	{item: "event work_order.updated, when", words: "each of the four fields by name; nothing without a real change", code: "service/records.(*Records).UpdateWorkOrder", test: wantUpdatedEvents},
+	eventType(models.EventWorkOrderStatusChanged, "any change of status, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed",
+		func(h *harness, id string) { h.answer(id, false).Want(http.StatusOK, "") }),
+	eventType(models.EventWorkOrderCompleted, "completed, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.completed",
+		func(h *harness, id string) { h.answer(id, true).Want(http.StatusOK, "") }),
+	eventOf(models.EventWorkOrderSentToInspection, "completed and sent to the consultant, with both codes", "service/records.(*workOrderChange).apply", "previous_status status",
 		"work_order.status_changed work_order.sent_to_inspection", func(h *harness) string {
 			id := h.quiet(object{"consultants": h.ids("cat")})
 			h.answer(id, true).Want(http.StatusOK, "")
 			return id
 		}),
-	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.cancelled", func(h *harness) string {
-		id := h.quiet(nil)
-		h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusOK, "")
-		return id
-	}),
-	eventType(models.EventWorkOrderAssigneesChanged, "people were added or removed, with their ids", "service/records.(*workOrderChange).reassign", "added removed", "work_order.assignees_changed work_order.assignees_changed", func(h *harness) string {
-		id := h.quiet(nil)
-		h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
-		h.remove(id, "bob").Want(http.StatusOK, "")
-		return id
-	}),
-	eventType(models.EventIssueCreated, "new feedback", "service/records.(*Records).CreateFeedback", "", "issue.created", func(h *harness) string {
-		h.forgetDeliveries()
-		return h.feedback(nil).Want(http.StatusCreated, "").Text("id")
-	}),
-	eventType(models.EventIssueResolved, "feedback was resolved", "service/records.(*Records).ResolveFeedback", "", "issue.resolved", func(h *harness) string {
+	eventType(models.EventWorkOrderCancelled, "cancelled, with both codes", "service/records.(*workOrderChange).apply", "previous_status status", "work_order.status_changed work_order.cancelled",
+		func(h *harness, id string) { h.post("/work-orders/"+id+"/cancel", object{}).Want(http.StatusOK, "") }),
+	eventType(models.EventWorkOrderAssigneesChanged, "people were added or removed, with their ids", "service/records.(*workOrderChange).reassign",
+		"added removed", "work_order.assignees_changed work_order.assignees_changed", func(h *harness, id string) {
+			h.assign(id, object{"assignees": h.ids("bob")}).Want(http.StatusOK, "")
+			h.remove(id, "bob").Want(http.StatusOK, "")
+		}),
+	eventOf(models.EventIssueCreated, "new feedback", "service/records.(*Records).CreateFeedback", "", "issue.created",
+		func(h *harness) string { return h.feedback(nil).Want(http.StatusCreated, "").Text("id") }),
+	eventOf(models.EventIssueResolved, "feedback was resolved", "service/records.(*Records).ResolveFeedback", "", "issue.resolved", func(h *harness) string {
 		id := h.feedback(nil).Want(http.StatusCreated, "").Text("id")
 		h.forgetDeliveries()
 		h.resolve(id)
@@ -216,19 +196,28 @@ func request(item, words, code string, check func(t *testing.T, h *harness, got 
 	}}
 }
 
+// part is a rule about one part of that request, which shows something.
+func part(item, words, code string, of func(h *harness, got received, body event) (shown, wanted any)) rule {
+	return request(item, words, code, func(t *testing.T, h *harness, got received, body event) {
+		shown, wanted := of(h, got, body)
+		want(t, item, shown, wanted)
+	})
+}
+
 var requests = []rule{
 	request("request", "a POST of JSON to the address", "webhook.(*Client).Post", func(t *testing.T, _ *harness, got received, _ event) {
 		want(t, "method", got.method, http.MethodPost)
 		want(t, "path", got.address, "/erp")
 		want(t, "Content-Type", got.header.Get("Content-Type"), "application/json")
 	}),
-	request("header Service-Event-Id", "the event's id", "webhook.(*Signer).Header", func(t *testing.T, _ *harness, got received, body event) {
-		want(t, "the header", got.header.Get("Service-Event-Id"), body.ID)
-		want(t, "the id's form", strings.HasPrefix(body.ID, "evt_"), true)
-	}),
-	request("header Service-Event-Type", "the event's type", "webhook.(*Signer).Header", func(t *testing.T, _ *harness, got received, body event) {
-		want(t, "the header", got.header.Get("Service-Event-Type"), body.Type)
-	}),
+	part("header Service-Event-Id", "the event's id", "webhook.(*Signer).Header",
+		func(_ *harness, got received, body event) (shown, wanted any) {
+			return got.header.Get("Service-Event-Id"), body.ID
+		}),
+	part("header Service-Event-Type", "the event's type", "webhook.(*Signer).Header",
+		func(_ *harness, got received, body event) (shown, wanted any) {
+			return got.header.Get("Service-Event-Type"), body.Type
+		}),
 	request("header Service-Signature", "a time and a hex signature", "webhook.(*Signer).Header", func(t *testing.T, h *harness, got received, _ event) {
 		form := regexp.MustCompile(`^t=[0-9]+,v1=[0-9a-f]{64}$`)
 		want(t, "the header's form", form.MatchString(got.header.Get("Service-Signature")), true)
@@ -238,20 +227,21 @@ var requests = []rule{
 	}),
 	request("body field id", "the same as the header's", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, got received, body event) {
 		want(t, "id", body.ID, got.header.Get("Service-Event-Id"))
+		want(t, "the id's form", strings.HasPrefix(body.ID, "evt_"), true)
 		want(t, "events of that id", h.count(`SELECT count(*) FROM events WHERE id = $1`, body.ID), 1)
 	}),
-	request("body field type", "the event's type", "service/webhooks.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
-		want(t, "type", body.Type, "work_order.created")
-	}),
-	request("body field created_at", "when it happened, in UTC", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
-		want(t, "created_at", body.CreatedAt, formatTime(h.Clock.Now()))
-	}),
-	request("body field organization_id", "the organization in which it happened", "service/webhooks.claimedEvent.body", func(t *testing.T, h *harness, _ received, body event) {
-		want(t, "organization_id", body.OrganizationID, h.Acme.OrganizationID)
-	}),
-	request("body field data", "an object", "service/webhooks.claimedEvent.body", func(t *testing.T, _ *harness, _ received, body event) {
-		want(t, "data is there", len(body.Data) > 0, true)
-	}),
+	part("body field type", "the event's type", "service/webhooks.claimedEvent.body",
+		func(_ *harness, _ received, body event) (shown, wanted any) { return body.Type, "work_order.created" }),
+	part("body field created_at", "when it happened, in UTC", "service/webhooks.claimedEvent.body",
+		func(h *harness, _ received, body event) (shown, wanted any) {
+			return body.CreatedAt, formatTime(h.Clock.Now())
+		}),
+	part("body field organization_id", "the organization in which it happened", "service/webhooks.claimedEvent.body",
+		func(h *harness, _ received, body event) (shown, wanted any) {
+			return body.OrganizationID, h.Acme.OrganizationID
+		}),
+	part("body field data", "an object", "service/webhooks.claimedEvent.body",
+		func(_ *harness, _ received, body event) (shown, wanted any) { return len(body.Data) > 0, true }),
 	request("body field data.work_order", "the work order as a read shows it at delivery", "service/webhooks.(*Webhooks).readClaimed", func(t *testing.T, h *harness, got received, body event) {
 		record, _ := body.Data["work_order"].(object)
 		want(t, "the title at delivery", record["title"], any("Renamed since"))
@@ -308,14 +298,14 @@ var receivers = []rule{
 			want(t, "after "+strconv.Itoa(code), h.delivery(d.DeliveryID).Status, status)
 		}
 	}},
-	{item: "receiver rule 1, time", words: "after 10 seconds the attempt fails", code: "webhook.(*Client).Post", test: func(t *testing.T, _ *harness) { wantReceiverTimeout(t) }},
+	{item: "receiver rule 1, time", words: "after 10 seconds the attempt fails", code: "webhook.(*Client).Post", test: wantReceiverTimeout},
 	{item: "receiver rule 1, redirects", words: "a redirect is not followed", code: "webhook.NewClient", test: func(t *testing.T, _ *harness) {
 		var paths []string
 		server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
 			paths = append(paths, r.URL.Path)
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		})
-		response, err := client(0).Post(t.Context(), server.URL+"/hook", nil, []byte("{}"))
+		response, err := client().Post(t.Context(), server.URL+"/hook", nil, []byte("{}"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +344,7 @@ var signatures = []rule{
 			}
 		}
 	}},
-	{item: "signature step 4", words: "a signature older than 300 seconds is rejected", code: "webhook.Verify", test: func(t *testing.T, _ *harness) { wantStale(t) }},
+	{item: "signature step 4", words: "a signature older than 300 seconds is rejected", code: "webhook.Verify", test: wantStale},
 }
 
 var deliveries = []rule{

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 )
 
 var section7 = []rule{
@@ -18,7 +17,7 @@ var section7 = []rule{
 		`UPDATE integrations SET enabled = false`, `UPDATE integrations SET enabled = true`),
 	unauthorized("disabled", "or disabled by the service", "service/access.(*Access).IssueToken",
 		`UPDATE integrations SET disabled_by_service = true`, `UPDATE integrations SET disabled_by_service = false`),
-	unauthorized("plan", "or whose plan lacks the API", "service/access.(*Access).IssueToken", `UPDATE plans SET api = false`, `UPDATE plans SET api = true`),
+	{item: "400 unauthorized_client, plan", words: "or whose plan lacks the API", code: "service/access.(*Access).IssueToken", test: wantPlanWithAPI},
 	unauthorized("suspended", "or whose organization is suspended", "service/access.(*Access).IssueToken",
 		`UPDATE organizations SET suspended = true`, `UPDATE organizations SET suspended = false`),
 	tokenFailure("400 invalid_scope", "token request for a scope that the integration does not have", "service/access.(*Access).IssueToken", 400, "invalid_scope", func(h *harness) string {
@@ -27,11 +26,7 @@ var section7 = []rule{
 	tokenFailure("400 unsupported_grant_type", "token request with another grant type", "api.checkGrant", 400, "unsupported_grant_type", func(h *harness) string {
 		return strings.Replace(h.credentials("erp", "").Encode(), "client_credentials", "password", 1)
 	}),
-	{item: "401, expired", words: "a call with an expired token", code: "service/store.(*TokenKeys).Parse", alone: true, test: func(_ *testing.T, h *harness) {
-		h.get("/me").Want(http.StatusOK, "")
-		h.Clock.Advance(time.Hour)
-		h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
-	}},
+	{item: "401, expired", words: "a call with an expired token", code: "service/store.(*TokenKeys).Parse", alone: true, test: wantTokensExpire},
 	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
 		h.get("/me").Want(http.StatusOK, "")
 		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
@@ -48,31 +43,10 @@ var section7 = []rule{
 		}
 		h.patch("wo_00000000000000000000000000", object{"title": "x"}).Want(http.StatusNotFound, "not_found")
 	}},
-	{item: "409", words: "feedback with an external_id that is taken", code: "service/records.feedbackCreation.check", test: func(_ *testing.T, h *harness) {
-		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusCreated, "")
-		h.feedback(object{"external_id": "TAKEN-7"}).Want(http.StatusConflict, "external_id_taken")
-	}},
-	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service/records.requireAnswers", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(object{"form_id": h.ID("inspection")})
-		response := h.answer(id, true).Want(http.StatusUnprocessableEntity, "rule_violation")
-		wantList(t, "the questions", stringList(response, "question_ids"), h.ids("q_state", "q_hours")...)
-	}},
-	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service/records.organizationState.requireWritable", test: func(t *testing.T, h *harness) {
-		id := h.workOrder(nil)
-		h.readOnly(t)
-		h.post("/work-orders", h.body(nil)).Want(http.StatusForbidden, "read_only")
-		h.patch(id, object{"title": "x"}).Want(http.StatusForbidden, "read_only")
-		h.read(id)
-	}},
-	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service/access.Rate.Exceeded", alone: true, test: func(t *testing.T, h *harness) {
-		h.limit(t, 2)
-		h.get("/me").Want(http.StatusOK, "")
-		h.get("/me").Want(http.StatusOK, "")
-		response := h.get("/me").Want(http.StatusTooManyRequests, "rate_limited")
-		want(t, "Retry-After", response.Header.Get("Retry-After"), "30")
-		h.Clock.Advance(30 * time.Second)
-		h.get("/me").Want(http.StatusOK, "")
-	}},
+	{item: "409", words: "feedback with an external_id that is taken", code: "service/records.feedbackCreation.check", test: wantUniqueExternalIDs},
+	{item: "422 rule_violation", words: "completing without a required answer, which is named", code: "service/records.requireAnswers", test: wantRequiredAnswers},
+	{item: "403 read_only", words: "creating or changing in a read-only organization", code: "service/records.organizationState.requireWritable", test: wantReadOnly},
+	{item: "429 rate_limited", words: "one call too many in a minute, with Retry-After", code: "service/access.Rate.Exceeded", alone: true, test: wantLimited},
 }
 
 // tokenFailure is a rule about a rejected token request. A correct one must succeed

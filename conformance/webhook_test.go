@@ -208,16 +208,16 @@ func (h *harness) wantSentInOrder(one, other, types string) {
 }
 
 // client returns the real client, which may also call local receivers.
-func client(timeout time.Duration) *webhook.Client {
+func client() *webhook.Client {
 	return webhook.NewClient(webhook.Options{
-		AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Timeout: timeout,
+		AllowHTTP: true, AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 }
 
 // dispatch runs the dispatcher of an address.
 func (h *harness) dispatch(hook string) {
 	h.t.Helper()
-	post := client(0)
+	post := client()
 	defer post.Close()
 	dispatcher := &activities.Dispatcher{
 		Service: h.Service, Sender: post, Waker: h.Wakes, Now: h.Clock.Now, IdleTimeout: time.Millisecond,
@@ -304,7 +304,7 @@ func wantRetention(t *testing.T, h *harness) {
 
 // wantReceiverTimeout lets receivers respond just before and after the limit of a
 // client with the default settings, on a simulated clock.
-func wantReceiverTimeout(t *testing.T) {
+func wantReceiverTimeout(t *testing.T, _ *harness) {
 	t.Helper()
 	for wait, inTime := range map[time.Duration]bool{10*time.Second - time.Millisecond: true, 10*time.Second + time.Millisecond: false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -356,7 +356,7 @@ func signed(secret string, at time.Time, body string) http.Header {
 var signingTime = time.Date(2026, time.March, 2, 12, 15, 30, 0, time.UTC)
 
 // wantStale checks a signature just before and after its age limit.
-func wantStale(t *testing.T) {
+func wantStale(t *testing.T, _ *harness) {
 	t.Helper()
 	header := signed(hookSecret, signingTime, "{}")
 	if err := webhook.Verify(header, []byte("{}"), hookSecret, signingTime.Add(300*time.Second)); err != nil {
@@ -385,25 +385,31 @@ type testDelivery struct {
 func (h *harness) sendTest(status int, text string) testDelivery {
 	h.t.Helper()
 	var sent testDelivery
-	receiver := httptest.NewServer(http.HandlerFunc(func(response http.ResponseWriter, r *http.Request) {
+	receiver := receiver(h.t, func(response http.ResponseWriter, r *http.Request) {
 		sent.header = r.Header
 		sent.body, _ = io.ReadAll(r.Body)
 		response.WriteHeader(status)
 		_, _ = io.WriteString(response, text)
-	}))
-	defer receiver.Close()
+	})
 	address, ping, err := h.Webhooks.TestWebhook(h.t.Context(), h.ID("erp_hook"), models.EventPing, "")
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	signer, err := webhook.NewSigner(address.Secrets...)
-	if err != nil {
+	if sent.attempt, err = send(h.t.Context(), address, receiver.URL, ping); err != nil {
 		h.t.Fatal(err)
 	}
-	client := webhook.NewClient(webhook.Options{AllowNetworks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true})
-	defer client.Close()
-	sent.attempt = activities.Send(h.t.Context(), client, signer, time.Now, receiver.URL, ping)
 	return sent
+}
+
+// send sends a delivery of the address to the URL, as a worker does.
+func send(ctx context.Context, address webhooks.Address, url string, d webhooks.RenderedDelivery) (webhooks.Attempt, error) {
+	signer, err := webhook.NewSigner(address.Secrets...)
+	if err != nil {
+		return webhooks.Attempt{}, err
+	}
+	post := client()
+	defer post.Close()
+	return activities.Send(ctx, post, signer, time.Now, url, d), nil
 }
 
 // wantDeliveriesList checks that a failed delivery is in its address's list and can be redelivered.
