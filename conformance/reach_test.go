@@ -25,16 +25,15 @@ import (
 // begins with changer: pages may show that of people. No token has their exclamation mark.
 const hidden, changer = "Xq!", "Zq!"
 
-// reach is a person and an integration that may read records, until the right is taken away. Of
-// each record there are two: one is shown before that and the other, which was written before as
-// well, afterwards.
+// reach is a person and an integration that may read records, until the right is taken away, and
+// given back. The first of each record is shown; each other one is written before the right is taken.
 type reach struct {
 	*harness
 	visitor *consoletest.Visitor
 	// person and program are their keys, hook is the program's address.
 	person, program, hook string
 	// orders are cancelled, with a comment; open ones are overdue, feedback is resolved.
-	orders, open, feedback [2]string
+	orders, open, feedback []string
 	// mails are those that were sent, by the record that they are about.
 	mails map[string]string
 	sent  []mail.Message
@@ -76,18 +75,16 @@ func newReach(t *testing.T, person, program, hook string, assigned ...string) *r
 	r.assignTo("crew", r.ID("ahu1"), r.ID("working"))
 	r.Exec(`UPDATE inventory_nodes SET name = $2 WHERE id = $1`, r.ID("ahu1"), hidden+"node plant")
 	r.Exec(`UPDATE identities SET name = $2 WHERE id = $1`, r.ID("ann"), changer+" Ann")
-	for i := range r.orders {
-		r.write(i)
-	}
-	r.Clock.Advance(time.Minute)
+	r.write()
 	r.visitor = consoletest.On(t, r.Fixture, func(o *console.Options) { o.Tester = sender{r.harness} }).SignedIn(person)
 	return r
 }
 
-// write writes the records with the number. For the service company they are assigned to it.
-func (r *reach) write(i int) {
+// write writes the next records. For the service company they are assigned to it.
+func (r *reach) write() (i int) {
 	t, ctx := r.t, r.t.Context()
 	t.Helper()
+	i = len(r.orders)
 	author, ann, workers := r.person, r.harness.person("ann"), []string{r.ID("bob")}
 	if r.person == "pia" {
 		author, workers = "ann", append(workers, r.ID("polar"))
@@ -102,9 +99,9 @@ func (r *reach) write(i int) {
 		}
 		return created.RecordID
 	}
-	r.orders[i] = create(author, fmt.Sprintf("%stitle%d overhaul", hidden, i), nil)
+	r.orders = append(r.orders, create(author, fmt.Sprintf("%stitle%d overhaul", hidden, i), nil))
 	due := models.TimeOf(r.Clock.Now().Add(-time.Hour))
-	r.open[i] = create("ann", fmt.Sprintf("%stitle%d overdue overhaul", hidden, i), &due)
+	r.open = append(r.open, create("ann", fmt.Sprintf("%stitle%d overdue overhaul", hidden, i), &due))
 	if _, err := r.Records.AnswerWorkOrder(ctx, r.harness.person("bob"), store.NoKey, r.open[i], []records.GivenAnswer{{QuestionID: r.ID("q_note"), Value: hidden + "answer"}}, records.SaveAnswers); err != nil {
 		t.Fatal(err)
 	}
@@ -114,10 +111,12 @@ func (r *reach) write(i int) {
 	if err == nil {
 		_, err = r.Records.CancelWorkOrder(ctx, ann, store.NoKey, r.orders[i], &reason)
 	}
-	if err == nil && author == r.person {
+	if err == nil && author != r.person {
+		r.feedback = append(r.feedback, "") // a service company has none
+	} else if err == nil {
 		var given store.WriteResult
 		given, err = r.Records.CreateFeedback(ctx, r.harness.person(author), store.NoKey, records.NewFeedback{InventoryID: r.ID("ahu1"), Subject: fmt.Sprintf("%stitle%d rattle", hidden, i)})
-		r.feedback[i] = given.RecordID
+		r.feedback = append(r.feedback, given.RecordID)
 		if err == nil {
 			_, err = r.Records.ResolveFeedback(ctx, ann, store.NoKey, given.RecordID)
 		}
@@ -131,43 +130,59 @@ func (r *reach) write(i int) {
 	if _, err := r.Webhooks.RecordAttempts(ctx, r.AddressOf(r.hook), []webhooks.Attempt{echo}); err != nil {
 		t.Fatal(err)
 	}
+	r.Clock.Advance(time.Minute)
+	return i
 }
 
 // Each way in which a record reaches a person or a program shows it with the right to read it, and
 // nothing of it once the right has been taken away between the write and the read.
 func TestARecordReachesOnlyThoseWhoMayReadIt(t *testing.T) {
 	t.Parallel()
-	for _, taken := range []struct {
+	type taken struct {
+		what             string
+		remove, giveBack func(*reach)
+		// keepsNode is true if the readers still see the records' node.
+		keepsNode bool
+	}
+	grants := func(grants string, manager bool) func(*reach) {
+		return func(r *reach) {
+			r.Exec(`UPDATE permission_definitions SET grants = $2::text[], inventory_manager = $3 WHERE id = $1`, r.ID("whole"), grants, manager)
+		}
+	}
+	move := func(node string) func(*reach) {
+		return func(r *reach) {
+			r.Exec(`UPDATE inventory_nodes SET parent_id = $2 WHERE id = $1`, r.ID("ahu1"), r.ID(node))
+		}
+	}
+	for _, readers := range []struct {
 		name                  string
 		person, program, hook string
 		assigned              []string
-		take                  func(*reach)
-		// keepsNode is true if the readers still see the records' node.
-		keepsNode bool
+		takes                 []taken
 	}{
-		{name: "the assignment on a node above is removed", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"ray", "erp"}, take: func(r *reach) {
-			r.Exec(`DELETE FROM assignments WHERE identity_id = ANY ($1)`, r.ids("ray", "erp"))
+		{name: "assigned above", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"ray", "erp"}, takes: []taken{
+			{"the definition loses its grants", grants("{inventory.read}", false),
+				grants("{inventory.read,work_orders.read,work_orders.create,work_orders.update,work_orders.delete,work_orders.forward,feedback.read,feedback.create,feedback.resolve}", true), true},
+			{"the node moves away", move("annex"), move("hvac"), false},
+			{"the assignment is removed", func(r *reach) { r.Exec(`DELETE FROM assignments WHERE identity_id = ANY ($1)`, r.ids("ray", "erp")) }, nil, false},
 		}},
-		{name: "the definition loses its grants", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"ray", "erp"}, keepsNode: true, take: func(r *reach) {
-			r.Exec(`UPDATE permission_definitions SET grants = '{inventory.read}', inventory_manager = false WHERE id = $1`, r.ID("whole"))
+		{name: "in a team", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"readers"}, takes: []taken{
+			{"they leave it", func(r *reach) { r.Exec(`DELETE FROM team_members WHERE team_id = $1`, r.ID("readers")) }, nil, false},
 		}},
-		{name: "the node moves away", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"ray", "erp"}, take: func(r *reach) {
-			r.Exec(`UPDATE inventory_nodes SET parent_id = $2 WHERE id = $1`, r.ID("ahu1"), r.ID("annex"))
-		}},
-		{name: "they leave the team that has the permissions", person: "ray", program: "erp", hook: "erp_hook", assigned: []string{"readers"}, take: func(r *reach) {
-			r.Exec(`DELETE FROM team_members WHERE team_id = $1`, r.ID("readers"))
-		}},
-		{name: "the service company is no longer assigned", person: "pia", program: "dispatch", hook: "dispatch_hook", assigned: []string{"erp"}, take: func(r *reach) {
-			r.Exec(`DELETE FROM work_order_assignees WHERE identity_id = $1`, r.ID("polar"))
-		}},
-		{name: "they lose incoming work orders", person: "pia", program: "dispatch", hook: "dispatch_hook", assigned: []string{"erp"}, take: func(r *reach) {
-			r.Exec(`UPDATE organization_permission_definitions SET grants = '{integrations,people,log_records}' WHERE id = $1`, r.Polar.IDs["org_incoming"])
-			r.Exec(`UPDATE people SET admin = false, organization_definition_id = $2 WHERE id = $1`, r.ID("pia"), r.Polar.IDs["org_incoming"])
+		{name: "in a service company", person: "pia", program: "dispatch", hook: "dispatch_hook", assigned: []string{"erp"}, takes: []taken{
+			{"it is no longer assigned", func(r *reach) { r.Exec(`DELETE FROM work_order_assignees WHERE identity_id = $1`, r.ID("polar")) },
+				func(r *reach) {
+					r.Exec(`INSERT INTO work_order_assignees SELECT id, $1, 'worker', 9 FROM work_orders`, r.ID("polar"))
+				}, false},
+			{"they lose incoming work orders", func(r *reach) {
+				r.Exec(`UPDATE organization_permission_definitions SET grants = '{integrations,people,log_records}' WHERE id = $1`, r.Polar.IDs["org_incoming"])
+				r.Exec(`UPDATE people SET admin = false, organization_definition_id = $2 WHERE id = $1`, r.ID("pia"), r.Polar.IDs["org_incoming"])
+			}, nil, false},
 		}},
 	} {
-		t.Run(taken.name, func(t *testing.T) {
+		t.Run(readers.name, func(t *testing.T) {
 			t.Parallel()
-			r := newReach(t, taken.person, taken.program, taken.hook, taken.assigned...)
+			r := newReach(t, readers.person, readers.program, readers.hook, readers.assigned...)
 			for _, row := range waysToRecords {
 				if row.shownTo(r) {
 					marker := strings.ReplaceAll(row.marker(), "N", "0")
@@ -176,12 +191,18 @@ func TestARecordReachesOnlyThoseWhoMayReadIt(t *testing.T) {
 					}
 				}
 			}
-			taken.take(r)
-			for _, row := range waysToRecords {
-				if row.shownTo(r) && !(row.node && taken.keepsNode) {
-					if text := row.show(r, 1); strings.Contains(text, hidden) {
-						t.Errorf("%s shows something of a record to those who may not read it:\n%s", row.name, text)
+			for _, take := range readers.takes {
+				n := r.write()
+				take.remove(r)
+				for _, row := range waysToRecords {
+					if row.shownTo(r) && !(row.node && take.keepsNode) {
+						if text := row.show(r, n); strings.Contains(text, hidden) {
+							t.Errorf("%s: %s shows something of a record to those who may not read it:\n%s", take.what, row.name, text)
+						}
 					}
+				}
+				if take.giveBack != nil {
+					take.giveBack(r)
 				}
 			}
 		})
