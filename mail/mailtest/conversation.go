@@ -9,28 +9,22 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"regexp"
+	"slices"
 	"strings"
 )
 
 // errGone ends a conversation.
 var errGone = errors.New("the conversation is over")
 
-// conversation is the state of one connection.
+// conversation is the state of one connection. Its order is left to the client's library.
 type conversation struct {
-	server    *Server
-	conn      net.Conn
-	in        *bufio.Reader
-	encrypted bool
-	greeted   bool
-	user      string // as authenticated
-	mail      transaction
-}
-
-// transaction is the envelope of the next message.
-type transaction struct {
+	server            *Server
+	conn              net.Conn
+	in                *bufio.Reader
+	encrypted         bool
+	user              string // as authenticated
 	sender, recipient string
-	begun, utf8       bool
+	utf8              bool // SMTPUTF8 was asked for
 }
 
 func (s *Server) converse(conn net.Conn) {
@@ -64,7 +58,7 @@ func (c *conversation) run() error {
 }
 
 func (c *conversation) encrypt() error {
-	conn := tls.Server(c.conn, c.server.tlsConfig())
+	conn := tls.Server(c.conn, c.server.tls)
 	if err := conn.Handshake(); err != nil {
 		return err
 	}
@@ -79,15 +73,7 @@ func (c *conversation) reply(lines ...string) error {
 
 func (c *conversation) readLine() (string, error) {
 	line, err := c.in.ReadString('\n')
-	if err != nil {
-		return "", err
-	}
-	text, valid := strings.CutSuffix(line, "\r\n")
-	if !valid || strings.ContainsRune(text, '\r') {
-		_ = c.reply("500 5.5.2 lines end in CR and LF")
-		return "", errGone
-	}
-	return text, nil
+	return strings.TrimSuffix(line, "\r\n"), err
 }
 
 // act performs the behavior. If it returns false, the server does the right thing.
@@ -113,100 +99,66 @@ func (c *conversation) act(b Behavior) (handled bool, err error) {
 	return false, nil
 }
 
-var verbs = map[string]Step{
-	"EHLO": Hello, "STARTTLS": Encrypt, "AUTH": Auth,
-	"MAIL": Sender, "RCPT": Recipient, "DATA": Data, "QUIT": Quit,
-}
-
 func (c *conversation) obey(line string) error {
 	verb, argument, _ := strings.Cut(line, " ")
-	verb = strings.ToUpper(verb)
-	if step, known := verbs[verb]; known {
-		if handled, err := c.act(c.server.reached(step, nil)); err != nil || handled {
+	step := Step(strings.ToUpper(verb))
+	if handled, err := c.act(c.server.reached(step, nil)); err != nil || handled {
+		return err
+	}
+	switch step {
+	case Hello:
+		return c.hello()
+	case Encrypt:
+		if err := c.reply("220 2.0.0 go ahead"); err != nil {
 			return err
 		}
-	}
-	switch verb {
-	case "EHLO":
-		return c.hello()
-	case "STARTTLS":
-		return c.startTLS()
-	case "AUTH":
+		return c.encrypt()
+	case Auth:
 		return c.authenticate(argument)
-	case "MAIL":
+	case Sender:
 		return c.from(argument)
-	case "RCPT":
+	case Recipient:
 		return c.to(argument)
-	case "DATA":
+	case Data:
 		return c.data()
-	case "QUIT":
+	case Quit:
 		_ = c.reply("221 2.0.0 goodbye")
 		return errGone
-	default:
-		return c.reply("500 5.5.1 not a command: " + line)
 	}
+	return c.reply("500 5.5.1 not a command: " + line)
 }
 
 func (c *conversation) hello() error {
-	c.greeted, c.mail = true, transaction{}
 	lines := []string{"250-mail.example.com", "250-8BITMIME"}
-	if c.offersSTARTTLS() {
+	options := c.server.options
+	starts := options.Security == StartTLS && !c.encrypted
+	if starts {
 		lines = append(lines, "250-STARTTLS")
 	}
-	if c.offersAuth() {
-		lines = append(lines, "250-AUTH "+strings.Join(c.server.options.Mechanisms, " "))
+	if options.User != "" && !starts {
+		lines = append(lines, "250-AUTH "+strings.Join(options.Mechanisms, " "))
 	}
-	if c.server.options.SMTPUTF8 {
+	if options.SMTPUTF8 {
 		lines = append(lines, "250-SMTPUTF8")
 	}
 	return c.reply(append(lines, "250 ENHANCEDSTATUSCODES")...)
 }
 
-func (c *conversation) offersSTARTTLS() bool {
-	return c.server.options.Security == StartTLS && !c.encrypted
-}
-
-func (c *conversation) offersAuth() bool {
-	return c.server.options.User != "" && !c.offersSTARTTLS()
-}
-
-func (c *conversation) startTLS() error {
-	if !c.offersSTARTTLS() {
-		return c.reply("502 5.5.1 STARTTLS is not offered")
-	}
-	if err := c.reply("220 2.0.0 go ahead"); err != nil {
-		return err
-	}
-	c.greeted, c.user, c.mail = false, "", transaction{}
-	return c.encrypt()
-}
-
 func (c *conversation) authenticate(argument string) error {
 	mechanism, initial, _ := strings.Cut(argument, " ")
 	var user, password string
-	switch mechanism = strings.ToUpper(mechanism); {
-	case !c.offersAuth():
-		return c.reply("538 5.7.11 encryption is required")
-	case mechanism == "PLAIN":
-		plain, err := c.ask("", initial)
-		if err != nil {
-			return err
+	var err error
+	if mechanism == "PLAIN" {
+		var plain string
+		plain, err = c.ask("", initial)
+		if parts := strings.Split(plain, "\x00"); len(parts) == 3 {
+			user, password = parts[1], parts[2]
 		}
-		parts := strings.Split(plain, "\x00")
-		if len(parts) != 3 {
-			return c.reply("501 5.5.2 not PLAIN")
-		}
-		user, password = parts[1], parts[2]
-	case mechanism == "LOGIN":
-		var err error
-		if user, err = c.ask("Username:", initial); err != nil {
-			return err
-		}
-		if password, err = c.ask("Password:", ""); err != nil {
-			return err
-		}
-	default:
-		return c.reply("504 5.5.4 unknown mechanism")
+	} else if user, err = c.ask("Username:", initial); err == nil {
+		password, err = c.ask("Password:", "")
+	}
+	if err != nil {
+		return err
 	}
 	if user != c.server.options.User || password != c.server.options.Password {
 		return c.reply("535 5.7.8 no user " + user + " with password " + password)
@@ -234,50 +186,18 @@ func (c *conversation) ask(prompt, given string) (string, error) {
 	return string(text), nil
 }
 
-var path = regexp.MustCompile(`^(?i:FROM|TO):<([^ ]*)>((?: [^ ]+)*)$`)
-
 func (c *conversation) from(argument string) error {
-	match := path.FindStringSubmatch(argument)
-	if match == nil || !strings.EqualFold(argument[:5], "FROM:") {
-		return c.reply("501 5.5.4 not a sender: " + argument)
-	}
-	switch {
-	case !c.greeted:
-		return c.reply("503 5.5.1 say EHLO first")
-	case c.server.options.User != "" && c.user == "":
+	path, parameters, _ := strings.Cut(strings.TrimPrefix(argument, "FROM:"), " ")
+	if c.server.options.User != "" && c.user == "" {
 		return c.reply("530 5.7.0 authentication is required")
-	case c.mail.begun:
-		return c.reply("503 5.5.1 there is a sender already")
 	}
-	next := transaction{sender: match[1], begun: true}
-	for parameter := range strings.FieldsSeq(match[2]) {
-		switch {
-		case parameter == "BODY=8BITMIME" || parameter == "BODY=7BIT":
-		case parameter == "SMTPUTF8" && c.server.options.SMTPUTF8:
-			next.utf8 = true
-		default:
-			return c.reply("555 5.5.4 unknown parameter " + parameter)
-		}
-	}
-	if !next.utf8 && !isASCII(next.sender) {
-		return c.reply("553 5.6.7 <" + next.sender + "> needs SMTPUTF8")
-	}
-	c.mail = next
-	return c.reply("250 2.1.0 <" + next.sender + "> may send")
+	c.sender, c.utf8 = strings.Trim(path, "<>"), slices.Contains(strings.Fields(parameters), "SMTPUTF8")
+	return c.reply("250 2.1.0 <" + c.sender + "> may send")
 }
 
 func (c *conversation) to(argument string) error {
-	match := path.FindStringSubmatch(argument)
-	if match == nil || !strings.EqualFold(argument[:3], "TO:") || match[1] == "" || match[2] != "" {
-		return c.reply("501 5.1.3 not a recipient: " + argument)
-	}
-	recipient := match[1]
-	switch {
-	case !c.mail.begun:
-		return c.reply("503 5.5.1 say MAIL first")
-	case c.mail.recipient != "":
-		return c.reply("452 4.5.3 one recipient per message")
-	case !c.mail.utf8 && !isASCII(recipient):
+	recipient := strings.Trim(strings.TrimPrefix(argument, "TO:"), "<>")
+	if !c.utf8 && !isASCII(recipient) {
 		return c.reply("553 5.6.7 <" + recipient + "> needs SMTPUTF8")
 	}
 	switch rejection := c.server.rejection(recipient); rejection {
@@ -288,14 +208,11 @@ func (c *conversation) to(argument string) error {
 	default:
 		return c.reply(rejection)
 	}
-	c.mail.recipient = recipient
+	c.recipient = recipient
 	return c.reply("250 2.1.5 <" + recipient + "> may receive")
 }
 
 func (c *conversation) data() error {
-	if c.mail.recipient == "" {
-		return c.reply("503 5.5.1 say RCPT first")
-	}
 	if err := c.reply("354 end with a dot"); err != nil {
 		return err
 	}
@@ -303,22 +220,19 @@ func (c *conversation) data() error {
 	if err != nil {
 		return err
 	}
-	mail := c.mail
-	c.mail = transaction{}
-
-	message, err := read(raw, mail.utf8)
+	message, err := read(raw, c.utf8)
 	if problem == "" && err != nil {
 		problem = err.Error()
 	}
 	if problem != "" {
 		return c.reply("554 5.6.0 malformed: " + problem)
 	}
-	message.Sender, message.Recipient = mail.sender, mail.recipient
+	message.Sender, message.Recipient = c.sender, c.recipient
 	message.User, message.Encrypted = c.user, c.encrypted
 	if handled, err := c.act(c.server.reached(Accept, message)); err != nil || handled {
 		return err
 	}
-	return c.reply("250 2.0.0 message for <" + mail.recipient + "> accepted")
+	return c.reply("250 2.0.0 message for <" + c.recipient + "> accepted")
 }
 
 // readData returns the message without SMTP's dot stuffing, and a problem with its lines.

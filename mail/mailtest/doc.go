@@ -3,8 +3,8 @@
 // Inputs: connections from the test's process, or from another one that has the
 // [Server.URL]. Outputs: the accepted messages, decoded, and a way to wait for them.
 //
-// The server is strict: it rejects a message that breaks a rule of SMTP or MIME with a
-// reply that names the rule. It also misbehaves on demand: at every [Step] it can reply
+// The server is strict: it rejects a message that breaks a rule of MIME with a reply that
+// names the rule. It also misbehaves on demand: at every [Step] it can reply
 // something else, drop the connection or hang, once or until [Server.BehaveWell]:
 //
 //	server := mailtest.NewServer(t, mailtest.Options{})

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"net"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"sync"
@@ -37,7 +38,8 @@ type Options struct {
 type Server struct {
 	options  Options
 	listener net.Listener
-	identity *identity
+	tls      *tls.Config
+	roots    *x509.CertPool
 	open     sync.WaitGroup // goroutines that Close waits for
 
 	mu       sync.Mutex
@@ -59,16 +61,17 @@ func NewServer(t testing.TB, options Options) *Server {
 	if options.Mechanisms == nil {
 		options.Mechanisms = []string{"PLAIN", "LOGIN"}
 	}
-	identity, err := newIdentity()
-	if err != nil {
-		t.Fatal(err)
-	}
+	web := httptest.NewTLSServer(nil) // for its certificate
+	web.Close()
+	roots := x509.NewCertPool()
+	roots.AddCert(web.Certificate())
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Server{
-		options: options, listener: listener, identity: identity,
+		options: options, listener: listener, roots: roots,
+		tls:     &tls.Config{MinVersion: tls.VersionTLS12, Certificates: web.TLS.Certificates},
 		changed: make(chan struct{}),
 		seen:    map[Step]int{}, conns: map[net.Conn]bool{},
 	}
@@ -106,9 +109,9 @@ func (s *Server) URL() string {
 	return u.String()
 }
 
-// RootCAs returns the authority of the server's certificate, which is valid for 127.0.0.1,
-// localhost and mail.example.com.
-func (s *Server) RootCAs() *x509.CertPool { return s.identity.roots }
+// RootCAs returns the authority of the server's certificate, which is valid for 127.0.0.1 and
+// mail.example.com.
+func (s *Server) RootCAs() *x509.CertPool { return s.roots }
 
 // Messages returns the accepted messages, oldest first.
 func (s *Server) Messages() []Message {
@@ -190,8 +193,4 @@ func (s *Server) hangUp() {
 	for conn := range s.conns {
 		conn.Close()
 	}
-}
-
-func (s *Server) tlsConfig() *tls.Config {
-	return &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{s.identity.certificate}}
 }
