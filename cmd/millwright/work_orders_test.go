@@ -9,37 +9,10 @@ import (
 	"millwright/service/store"
 )
 
-func TestWorkOrderCommands(t *testing.T) {
+// The other commands of work orders print what a review prints.
+func TestReviewCommand(t *testing.T) {
 	h := newHarness(t)
-	id := h.inReview()
-	for _, step := range []struct {
-		name   string
-		args   []string
-		status string
-	}{
-		{"send back, by e-mail address", []string{"review", id, "--send-back", "--comment", "Loose", "--as", "CAT@acme.example.com"}, "back_from_inspection"},
-		{"hold", []string{"hold", id, "--as", h.ID("ann")}, "on_hold"},
-		{"resume", []string{"resume", id, "--as", "ann@acme.example.com"}, "back_from_inspection"},
-	} {
-		record := h.json(append([]string{"work-orders"}, step.args...)...).(map[string]any)
-		if code := record["status"].(map[string]any)["code"]; record["id"] != id || code != step.status || h.status("work_orders", id) != step.status {
-			t.Errorf("%s: %v", step.name, record)
-		}
-	}
-	comment := servicetest.Value[string](h.Fixture, `SELECT changes -> 'comment' ->> 'to' FROM history WHERE record_id = $1 AND action = 'work_order.sent_back'`, id)
-	if comment != "Loose" {
-		t.Errorf("the comment is %q", comment)
-	}
-	other := h.inReview()
-	out, err := h.run("work-orders", "review", other, "--approve", "--as", h.ID("cat"))
-	if err != nil || !strings.Contains(out, other) || !strings.Contains(out, "Complete") || strings.Contains(out, "Replace\tfilter") {
-		t.Errorf("approved: %q, %v", out, err)
-	}
-}
-
-func TestWorkOrderCommandsThatFail(t *testing.T) {
-	h := newHarness(t)
-	id := h.inReview()
+	id, other := h.inReview(), h.inReview()
 	cat := " --as " + h.ID("cat")
 	h.reject(map[string]string{
 		"work-orders review " + id + cat:                                                       "either --approve or --send-back",
@@ -54,6 +27,18 @@ func TestWorkOrderCommandsThatFail(t *testing.T) {
 	})
 	if status := h.status("work_orders", id); status != "sent_to_inspection" {
 		t.Errorf("the status is %s", status)
+	}
+	record := h.json("work-orders", "review", id, "--send-back", "--comment", "Loose", "--as", "CAT@acme.example.com").(map[string]any)
+	if record["id"] != id || record["status"].(map[string]any)["code"] != "back_from_inspection" || h.status("work_orders", id) != "back_from_inspection" {
+		t.Errorf("sent back: %v", record)
+	}
+	comment := servicetest.Value[string](h.Fixture, `SELECT changes -> 'comment' ->> 'to' FROM history WHERE record_id = $1 AND action = 'work_order.sent_back'`, id)
+	if comment != "Loose" {
+		t.Errorf("the comment is %q", comment)
+	}
+	out, err := h.run("work-orders", "review", other, "--approve", "--as", h.ID("cat"))
+	if err != nil || !strings.Contains(out, other) || !strings.Contains(out, "Complete") || strings.Contains(out, "Replace\tfilter") {
+		t.Errorf("approved: %q, %v", out, err)
 	}
 }
 
