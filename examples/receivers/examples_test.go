@@ -329,22 +329,13 @@ type receiver struct {
 func start(t *testing.T, secret, path string, args ...string) *receiver {
 	t.Helper()
 	cmd := command(t, secret, path, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	log, err := cmd.StderrPipe() // PHP's server and its error_log write here
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := &receiver{output: newTranscript()}
+	cmd.Stdout, cmd.Stderr = &stream{to: r.output}, &stream{to: r.output} // PHP's server and its error_log write to the second
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	go r.output.read(out, log)
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
-		r.output.awaitEnd(t)
 		_ = cmd.Wait() // the error is that it was killed
 		if t.Failed() {
 			t.Logf("%s printed:\n%s", path, r.output.text())

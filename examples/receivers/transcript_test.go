@@ -1,8 +1,6 @@
 package receivers_test
 
 import (
-	"bufio"
-	"io"
 	"strings"
 	"sync"
 	"testing"
@@ -18,27 +16,23 @@ type transcript struct {
 	lines   []string
 	next    int           // the first line that await has not seen
 	changed chan struct{} // closed when a line is added
-	ended   chan struct{} // closed when the program has closed its streams
 }
 
-func newTranscript() *transcript {
-	return &transcript{changed: make(chan struct{}), ended: make(chan struct{})}
+func newTranscript() *transcript { return &transcript{changed: make(chan struct{})} }
+
+// stream is one of the program's streams: in a single one, their lines would cut each other's.
+type stream struct {
+	to   *transcript
+	rest string // the beginning of a line
 }
 
-// read collects everything the program prints, line by line from each of its
-// streams: in a single pipe, one stream's lines would cut the other's.
-func (p *transcript) read(streams ...io.Reader) {
-	var reading sync.WaitGroup
-	for _, stream := range streams {
-		reading.Go(func() {
-			scanner := bufio.NewScanner(stream)
-			for scanner.Scan() {
-				p.add(scanner.Text())
-			}
-		})
+func (s *stream) Write(text []byte) (int, error) {
+	lines := strings.Split(s.rest+string(text), "\n")
+	s.rest = lines[len(lines)-1]
+	for _, line := range lines[:len(lines)-1] {
+		s.to.add(line)
 	}
-	reading.Wait()
-	close(p.ended)
+	return len(text), nil
 }
 
 func (p *transcript) add(line string) {
@@ -61,12 +55,6 @@ func (p *transcript) await(t *testing.T, text string) string {
 		}
 		select {
 		case <-changed:
-		case <-p.ended:
-			// The last lines may have been added after find returned.
-			if line, found, _ := p.find(text); found {
-				return line
-			}
-			t.Fatalf("the program ended before it printed %q:\n%s", text, p.text())
 		case <-timeout.C:
 			t.Fatalf("the program did not print %q:\n%s", text, p.text())
 		}
@@ -84,15 +72,6 @@ func (p *transcript) find(text string) (line string, found bool, changed <-chan 
 		}
 	}
 	return "", false, p.changed
-}
-
-func (p *transcript) awaitEnd(t *testing.T) {
-	t.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(lineTimeout):
-		t.Error("the program did not end")
-	}
 }
 
 func (p *transcript) text() string {
