@@ -11,8 +11,8 @@ import (
 // documented is a key with its description.
 type documented struct{ Key, Description string }
 
-// docs/postman.json has a request for every operation of the document, with its texts and parameters. A new one is
-// copied from a similar request; newman runs all of them (e2e).
+// docs/postman.json has a request for each operation of the document, with its parameters and what is said of them.
+// A new one is a copy of another; newman runs all of them (e2e).
 func TestPostmanCollectionIsCurrent(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../docs/postman.json")

@@ -124,6 +124,7 @@ func (c *conversation) obey(line string) error {
 	case Quit:
 		_ = c.reply("221 2.0.0 goodbye")
 		return errGone
+	case Connect, Accept: // no commands
 	}
 	return c.reply("500 5.5.1 not a command: " + line)
 }
