@@ -29,7 +29,10 @@ func TestRedeliverAtAllAddresses(t *testing.T) {
 	if got := h.lastLog(h.ID("outsider_hook")); got != models.OperatorName+" delivery.redelivered" {
 		t.Errorf("the log has %q", got)
 	}
-	for _, rest := range []string{"", " --since 1h dlv_x", " --since 1h --address " + h.ID("erp_hook"), " --since 1h --as " + h.ID("ann")} {
+	for _, rest := range []string{" --since 1h --address " + h.ID("erp_hook"), " --since 1h --as " + h.ID("ann")} {
 		h.reject(map[string]string{"deliveries redeliver --all-addresses" + rest: ""})
+	}
+	for _, rest := range []string{"", " dlv_x --since 1h", " --address " + h.ID("erp_hook"), " --all-addresses", " --all-addresses --since 1h dlv_x"} {
+		h.reject(map[string]string{"deliveries redeliver" + rest: "give a delivery's id, or an address"})
 	}
 }
