@@ -64,6 +64,21 @@ func TestAssignAndUnassign(t *testing.T) {
 	}
 }
 
+// A manager neither replaces nor takes away permissions that she lacks herself.
+func TestAManagerTakesAwayNoMoreThanSheHas(t *testing.T) {
+	f := servicetest.New(t)
+	ctx, eve, annex, bob := t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), f.ID("bob")
+	f.Exec(`UPDATE permission_definitions SET grants = '{inventory.read}' WHERE id = $1`, f.ID("manager"))
+	f.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id) VALUES ($1, $2, $3, $4)`, annex, bob, f.ID("full"), f.Acme.OrganizationID)
+	for what, err := range map[string]error{
+		"replaced": f.Inventory.Assign(ctx, eve, store.NoKey, annex, bob, f.ID("manager")),
+		"removed":  f.Inventory.Unassign(ctx, eve, store.NoKey, annex, bob),
+	} {
+		servicetest.WantCode(t, what, err, models.CodePermissionDenied)
+	}
+	servicetest.Expect(t, "the assignments", servicetest.AssignmentsOf(f, "annex"), "bob=full eve=manager")
+}
+
 func TestAssigningIsRejected(t *testing.T) {
 	f := servicetest.New(t)
 	ctx := t.Context()
