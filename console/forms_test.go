@@ -118,6 +118,7 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 			t.Errorf("%s does not name the person who changed it", path)
 		}
 		wantNow(t, page, form.now...)
+		v.Post(path, page.Form(form.mine...)).Want(http.StatusSeeOther) // on purpose, over the other change
 	}
 	// stale sends a form twice, filled from the same state.
 	stale := func(page, path string, theirs, mine []string, now ...string) {

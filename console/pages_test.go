@@ -197,6 +197,7 @@ func connectionPages(t *testing.T) (*consoletest.Site, []shownPage) {
 	return s, []shownPage{
 		{"integrations", "/console/integrations", nil, ""},
 		{"integration-secret", "/console/integrations/new", map[string]string{"name": "Warehouse", "scopes": "inventory:read"}, "Create"},
+		{"webhook-secret", "/console/integrations/" + s.ID("erp") + "/webhooks/new", map[string]string{"url": "http://127.0.0.1:9/new", "events": "issue.created"}, "Add the address"},
 		{"integration-sees-nothing", "/console/integrations/" + s.ID("outsider") + "?see=" + s.ID("ahu1"), nil, ""},
 		{"webhook-failing", failing, nil, ""},
 		{"webhook-off", off, nil, ""},

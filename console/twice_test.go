@@ -82,7 +82,11 @@ func TestADoubleClickActsOnce(t *testing.T) {
 	v := s.SignedIn("ann")
 	for _, c := range routeCases {
 		if c.method == http.MethodGet {
-			wantKeys(t, c.path, v.Get(s.pathOf(c, nil)))
+			page := v.Get(s.pathOf(c, nil))
+			if page.Status != http.StatusOK && !notPages.MatchString(c.path) {
+				t.Errorf("%s has the status %d", c.path, page.Status)
+			}
+			wantKeys(t, c.path, page)
 		}
 	}
 	for i, c := range routeCases {

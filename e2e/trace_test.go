@@ -26,6 +26,7 @@ type span struct {
 }
 
 func (s span) trace() string  { return hex.EncodeToString(s.GetTraceId()) }
+func (s span) id() string     { return hex.EncodeToString(s.GetSpanId()) }
 func (s span) parent() string { return hex.EncodeToString(s.GetParentSpanId()) }
 
 // attribute returns an attribute's text, "" if it is missing.
@@ -195,6 +196,9 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 		if a.service != "millwright-worker" || len(a.GetLinks()) != 1 {
 			t.Errorf("an attempt's span is %v of %s", a, a.service)
 		}
+		if !spans.within(a, call) {
+			t.Errorf("attempt %v does not descend from the call", a)
+		}
 	}
 	if len(attempts) != 3 || seen[first+" 2xx"] != 1 || seen[second+" 5xx"] != 1 || seen[second+" 2xx"] != 1 {
 		t.Errorf("the attempts in the trace are %v", seen)
@@ -238,4 +242,23 @@ func TestATraceLeadsFromACallToItsDeliveries(t *testing.T) {
 	}) {
 		t.Error(leak)
 	}
+}
+
+// within reports whether the span descends from the other.
+func (c *spanCollector) within(s, ancestor span) bool {
+	all := map[string]span{}
+	for _, other := range c.of(s.trace()) {
+		all[other.id()] = other
+	}
+	for range len(all) {
+		if s.id() == ancestor.id() {
+			return true
+		}
+		parent, known := all[s.parent()]
+		if !known {
+			return false
+		}
+		s = parent
+	}
+	return false
 }

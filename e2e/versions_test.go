@@ -81,6 +81,10 @@ func TestWorkersOfTwoVersions(t *testing.T) {
 	all = append(all, workflows.WorkOrderID(i.create("New while both run")))
 	h.awaitVersion("1", all...)
 	h.setCurrent("2")
+	h.awaitVersion("2", all...)
+	h.setCurrent("1") // the way back
+	h.awaitVersion("1", all...)
+	h.setCurrent("2")
 	first.terminate()
 	first.wait(startLimit)
 	h.awaitVersion("2", all...)
@@ -97,7 +101,7 @@ func TestWorkersOfTwoVersions(t *testing.T) {
 		t.Error("the last work order has no workflow")
 	}
 
-	h.startWorker() // the way back, to workers without a version
+	h.startWorker() // and back to workers without a version
 	h.setCurrent("")
 	second.terminate()
 	second.wait(startLimit)

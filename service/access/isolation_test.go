@@ -106,6 +106,24 @@ func TestStrangersDisplaceNoCounts(t *testing.T) {
 	servicetest.Expect(t, "stored counts of the integration", servicetest.Value[int](f, `SELECT count(*) FROM call_counts WHERE subject = $1`, f.ID("erp")), 1)
 }
 
+// Failed token requests are counted for their network and client id, apart from other clients, other networks and calls
+// without a token.
+func TestFailedTokenRequestsHaveTheirOwnCounts(t *testing.T) {
+	f := servicetest.New(t)
+	failed := func(client, network string) models.Code {
+		return models.CodeOf(servicetest.ErrorOf(f.Access.CountTokenFailure(client, network)))
+	}
+	for range 30 {
+		servicetest.Expect(t, "a failure", failed("cli_erp", "192.0.2.1"), "")
+	}
+	servicetest.Expect(t, "one over the limit", failed("cli_erp", "192.0.2.1"), models.CodeRateLimited)
+	servicetest.Expect(t, "another client's", failed("cli_reader", "192.0.2.1"), "")
+	servicetest.Expect(t, "another network's", failed("cli_erp", "192.0.2.2"), "")
+	rate, err := f.Access.CountAddress("192.0.2.1")
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "calls without a token", rate.Calls, 1)
+}
+
 // A token that is no longer valid is told, also of an integration that is remembered as over its
 // limit, on every server.
 func TestAnEndedTokenIsToldOverTheLimit(t *testing.T) {

@@ -95,6 +95,15 @@ func TestOwnersAndAdminsAreNotifiedAfterADayOfFailuresAndOfTurningOff(t *testing
 	// Later failures notify no one again.
 	servicetest.Record(t, f, "erp_hook", webhooks.Attempt{DeliveryID: final.DeliveryID, StartedAt: models.TimeOf(f.Clock.Now()), Status: 500})
 	expectNotified(t, f, "another final failure", "ann webhook.turned_off", "bob webhook.turned_off")
+
+	// The period starts over when the address is turned on.
+	servicetest.TurnOn(t, f, "erp_hook", nil)
+	servicetest.Create(t, f)
+	again := servicetest.MadeBefore(f, servicetest.Claim(t, f, "erp_hook").Deliveries[0], 7)
+	f.Clock.Advance(72*time.Hour - time.Millisecond)
+	if recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, again, 500)); recorded.ShutOffDue || recorded.Failed != 1 {
+		t.Errorf("recorded %+v, a moment before 3 days since it was turned on", recorded)
+	}
 }
 
 func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
