@@ -22,6 +22,7 @@
 //   - TestMailServerDown, TestFaultTemporalDown (25 s): a worker, or Temporal, is killed during an outage
 //   - TestNothingPersonalInLogsHistoriesAndMetrics (23 s): in all that a run leaves
 //   - TestFaultDatabaseDoesNotAnswer, TestFaultCommitHangs (20 s): a Postgres that is up and silent
+//   - TestCellsBehindOneAddress (19 s): two installations behind the router of docs/scaling.md
 //   - TestAFailoverToALaggingStandbySkipsNoChange (19 s): sync tokens after a real promotion
 //   - TestFaultDiskIsFull (17 s): Postgres without room for its log
 //   - TestAttemptEnds (activities, 16 s): every reason why nothing is to be retried

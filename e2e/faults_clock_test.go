@@ -67,24 +67,6 @@ func (c *stormClient) work(creations int) {
 	}
 }
 
-// wantMe calls /me with the token and checks the status.
-func wantMe(t *testing.T, api, token string, status int) {
-	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, api+"/v1/me", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := directClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != status {
-		t.Errorf("/me: status %d, want %d", response.StatusCode, status)
-	}
-}
-
 func TestFaultClockJumpsAnHour(t *testing.T) {
 	t.Parallel()
 	const (
