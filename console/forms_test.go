@@ -118,7 +118,6 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 			t.Errorf("%s does not name the person who changed it", path)
 		}
 		wantNow(t, page, form.now...)
-		v.Post(path, page.Form(form.mine...)).Want(http.StatusSeeOther) // on purpose, over the other change
 	}
 	// stale sends a form twice, filled from the same state.
 	stale := func(page, path string, theirs, mine []string, now ...string) {
@@ -138,6 +137,13 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 	s.Exec(`UPDATE people SET admin = true WHERE id = $1`, s.ID("dan"))
 	stale(person, person, []string{"definition", ""}, []string{"definition", "", "admin", "yes"}, "nothing chosen")
 	stale(question, question, []string{"label", "Theirs", "type", "text", "options", ""}, []string{"label", "Mine", "type", "text", "options", "", "after", ""})
+	// Sent again, a form is saved over the other change, on purpose.
+	team := "/console/teams/" + s.ID("crew")
+	mine := v.Get(team).Form("name", "Mine")
+	s.Clock.Advance(time.Second)
+	v.Post(team, v.Get(team).Form("name", "Hers")).Want(http.StatusSeeOther)
+	v.Post(team, v.Post(team, mine).Want(http.StatusConflict).Form("name", "Mine")).Want(http.StatusSeeOther)
+	v.Get(team).Want(http.StatusOK, `value="Mine"`)
 }
 
 // wantNow fails the test unless the page shows, next to its fields and in order, only these values of now.

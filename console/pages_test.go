@@ -84,8 +84,8 @@ func routePages(t *testing.T, part int) (*consoletest.Site, []shownPage) {
 	return s.Site, shown
 }
 
-// notPages are paths of a download, of a part of a page and of a redirect.
-var notPages = regexp.MustCompile(`\.csv$|/notices/count$|/openid/again$`)
+// notPages are paths of a download, of a part of a page, of a redirect, and of what only incoming work orders have.
+var notPages = regexp.MustCompile(`\.csv$|/notices/count$|/openid/again$|/return$`)
 
 // visitorPages are the pages of people who are not signed in.
 func visitorPages(t *testing.T) (*consoletest.Site, []shownPage) {
