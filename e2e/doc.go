@@ -11,27 +11,28 @@
 // besides verdicts: latencies and duplicates with -v, and the report of `make
 // faults`.
 //
-// The slowest tests of all packages, each with what no other one proves:
+// The slowest tests of all packages, next to others, each with what no other one proves:
 //
-//   - TestAWorkerWhoseNamespaceIsGoneEnds (3 minutes): the SDK's own limit for a lost namespace ends the process
-//   - TestFaultStorm (30 s and its audit): kills of everything at once lose and repeat nothing
-//   - TestFaultWorkerCutOffFromTemporal (80 s): a worker without Temporal gives its addresses up
-//   - TestDocsPageInABrowser (api, 35 s): the documentation is accessible at every width
-//   - TestFaultWorkerKilledWhileDelivering (30 s): deliveries in flight are sent again, in order
-//   - TestAnOperatorWorksInTheTemporalUI (30 s): the steps of the operators' guides, by clicks
-//   - TestMailServerDown, TestFaultTemporalDown (25 s): a worker, or Temporal, is killed during an outage
-//   - TestNothingPersonalInLogsHistoriesAndMetrics (23 s): in all that a run leaves
-//   - TestFaultDatabaseDoesNotAnswer, TestFaultCommitHangs (20 s): a Postgres that is up and silent
-//   - TestCellsBehindOneAddress (19 s): two installations behind the router of docs/scaling.md
-//   - TestAFailoverToALaggingStandbySkipsNoChange (19 s): sync tokens after a real promotion
-//   - TestFaultDiskIsFull (17 s): Postgres without room for its log
-//   - TestAttemptEnds (activities, 16 s): every reason why nothing is to be retried
+//   - TestAWorkerWhoseNamespaceIsGoneEnds (181 s): the SDK's own limit for a lost namespace ends the process
+//   - TestFaultStorm (95 s, 30 of them the storm): kills of everything at once lose and repeat nothing
+//   - TestFaultWorkerCutOffFromTemporal (78 s): a worker without Temporal gives its addresses up
+//   - TestAnOperatorWorksInTheTemporalUI (51 s): the steps of the operators' guides, by clicks
+//   - TestFaultWorkerKilledWhileDelivering (41 s): deliveries in flight are sent again, in order
+//   - TestFaultDatabaseDoesNotAnswer (34 s), TestFaultCommitHangs (26 s): a Postgres that is up and silent
+//   - TestPostmanCollection (33 s): newman runs every request of the collection
+//   - TestNothingPersonalInLogsHistoriesAndMetrics (28 s): in all that a run leaves
+//   - TestFaultTemporalDown (28 s), TestMailServerDown (17 s): Temporal, or a worker, is killed during an outage
+//   - TestConsoleJourneys (23 s): the console of real processes, by mouse and by keyboard
+//   - TestEveryWriteInEveryWay (19 s): API, console, commands and Temporal's UI do the same
+//   - TestFaultDiskIsFull (18 s): Postgres without room for its log
+//   - TestCellsBehindOneAddress (17 s): two installations behind the router of docs/scaling.md
+//   - TestAFailoverToALaggingStandbySkipsNoChange (17 s): sync tokens after a real promotion
 //   - TestFaultOneOfTwoWorkersDies (16 s): the other one takes over
-//   - TestListsArePaged (api, 15 s): each list, while its records change
 //   - TestPagesOfTheDemo (console, 15 s): each page, as the pictures of docs/console show it
-//   - TestFaultRollingRestart (14 s): an upgrade of all processes under load
+//   - TestWorkersOfTwoVersions (14 s): open workflows move between builds, and back
+//   - TestFaultRollingRestart (13 s): an upgrade of all processes under load
 //   - TestHostileTextsAreOnlyText (console, 13 s): each page and download as an attacker would fill it
-//   - TestNoChangeIsLost (service/lists, 11 s): a reader of changes next to random writers
+//   - TestAMailServerThatHangsForOneOrganization (13 s): the mail of others goes on
 //
 // No test sleeps: every wait is for a condition and has a limit. Tests talk to the
 // product through HTTP, its commands, its database and Temporal; of its packages they

@@ -35,6 +35,14 @@ func workerCommand() *cobra.Command {
 // process ends, so that its supervisor starts another, which polls again.
 func runWorker(ctx context.Context, s settings) error {
 	collectAt(workerGCPercent)
+	deployment, err := s.deployment()
+	if err != nil {
+		return err
+	}
+	mailer, err := s.mailer()
+	if err != nil {
+		return err
+	}
 	polls := worker.NewPolls(time.Now)
 	p, err := startProcess(ctx, s, "worker", waitForSchema, polls.DialOption())
 	if err != nil {
@@ -50,16 +58,8 @@ func runWorker(ctx context.Context, s settings) error {
 		return err
 	}
 	p.inBackground(ctx, backlog.Run)
-	deployment, err := s.deployment()
-	if err != nil {
-		return err
-	}
 	sender := s.sender()
 	p.onStop(sender.Close)
-	mailer, err := s.mailer()
-	if err != nil {
-		return err
-	}
 	options := worker.Options{
 		Client: p.temporal, Namespace: s.Namespace, Service: p.service, Waker: p.waker, Sender: sender, Mailer: mailer,
 		OperatorActions: s.OperatorActions, IdleTimeout: s.IdleTimeout, SweepEvery: s.SweepEvery, StopTimeout: s.ResponseTimeout + 5*time.Second,
