@@ -26,12 +26,12 @@
 //   - TestEveryWriteInEveryWay (19 s): API, console, commands and Temporal's UI do the same
 //   - TestFaultDiskIsFull (18 s): Postgres without room for its log
 //   - TestCellsBehindOneAddress (17 s): two installations behind the router of docs/scaling.md
-//   - TestAFailoverToALaggingStandbySkipsNoChange (17 s): sync tokens after a real promotion
 //   - TestFaultOneOfTwoWorkersDies (16 s): the other one takes over
 //   - TestPagesOfTheDemo (console, 15 s): each page, as the pictures of docs/console show it
 //   - TestWorkersOfTwoVersions (14 s): open workflows move between builds, and back
 //   - TestFaultRollingRestart (13 s): an upgrade of all processes under load
 //   - TestHostileTextsAreOnlyText (console, 13 s): each page and download as an attacker would fill it
+//   - TestAFailoverToALaggingStandbySkipsNoChange (12 s): sync tokens after a real promotion
 //   - TestAMailServerThatHangsForOneOrganization (13 s): the mail of others goes on
 //
 // No test sleeps: every wait is for a condition and has a limit. Tests talk to the

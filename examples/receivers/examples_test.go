@@ -331,7 +331,7 @@ func start(t *testing.T, secret, path string, args ...string) *receiver {
 	cmd := command(t, secret, path, args...)
 	r := &receiver{output: newTranscript()}
 	cmd.Stdout, cmd.Stderr = &stream{to: r.output}, &stream{to: r.output} // PHP's server and its error_log write to the second
-	cmd.WaitDelay = lineTimeout // a child of its own may keep the streams open
+	cmd.WaitDelay = lineTimeout                                           // its children may keep the streams open
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
