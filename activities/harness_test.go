@@ -99,7 +99,8 @@ func (h *harness) dispatchAll() activities.DispatchResult {
 	before := epoch()
 	h.stop = make(chan struct{})
 	done := h.dispatch()
-	servicetest.Await(h.t, "the dispatch has the lease", func() bool { return epoch() > before })
+	servicetest.Await(h.t, "the dispatch acquires the lease", func() bool { return epoch() > before })
+	h.Exec(`SELECT pg_advisory_xact_lock(hashtextextended('lease ' || $1, 0))`, h.ID("erp_hook")) // until that is committed
 	return h.end(done)
 }
 

@@ -261,10 +261,14 @@ func TestNewWorkOrderDoesNotWaitForThoseOfOtherOrganizations(t *testing.T) {
 		w.Stop(stop)
 		<-time.After(time.Second) // until the senders have ended
 		priorities := map[string]temporal.Priority{}
+		others := 0
 		for n, call := range c.calls {
 			priorities[call.id] = call.options.Priority
-			if call.id == workflows.WorkOrderID("wo_20001") && n-before > 1 {
-				t.Errorf("%d others were sent before it", n-before)
+			if n >= before && call.options.Priority.FairnessKey == "org_1" {
+				others++
+			}
+			if call.id == workflows.WorkOrderID("wo_20001") && others > 1 {
+				t.Errorf("%d of another organization were sent before it", others)
 			}
 		}
 		for id, want := range map[string]temporal.Priority{

@@ -14,7 +14,7 @@ func TestCountsAreExact(t *testing.T) {
 	plant := func(from, to int, status, assignee string) {
 		f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, target_date, completed_at)
 			SELECT 'wo_' || lpad(n::text, 26, '0'), $1, CASE WHEN n % 3 = 0 THEN $2 ELSE $3 END, 'Replace', CASE WHEN n % 100 = 0 THEN 'high' ELSE 'none' END, $4, $5, now(), now(),
-				now() - interval '1 year' + n * interval '1 minute', CASE $4 WHEN 'complete' THEN now() END
+				date_trunc('day', now()) - interval '1 year' + n * interval '1 minute', CASE $4 WHEN 'complete' THEN now() END
 			FROM generate_series($6::int, $7::int) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("fan1"), status, f.ID("erp"), from, to)
 		f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 			SELECT id, $1, 'worker', 0 FROM work_orders WHERE id BETWEEN 'wo_' || lpad($2::int::text, 26, '0') AND 'wo_' || lpad($3::int::text, 26, '0')`,
