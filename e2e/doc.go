@@ -31,8 +31,8 @@
 //   - TestWorkersOfTwoVersions (14 s): open workflows move between builds, and back
 //   - TestFaultRollingRestart (13 s): an upgrade of all processes under load
 //   - TestHostileTextsAreOnlyText (console, 13 s): each page and download as an attacker would fill it
-//   - TestAFailoverToALaggingStandbySkipsNoChange (12 s): sync tokens after a real promotion
 //   - TestAMailServerThatHangsForOneOrganization (13 s): the mail of others goes on
+//   - TestAFailoverToALaggingStandbySkipsNoChange (12 s): sync tokens after a real promotion
 //
 // No test sleeps: every wait is for a condition and has a limit. Tests talk to the
 // product through HTTP, its commands, its database and Temporal; of its packages they

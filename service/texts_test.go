@@ -1,7 +1,6 @@
 package service_test
 
 import (
-	"flag"
 	"slices"
 	"strings"
 	"testing"
@@ -31,9 +30,6 @@ var anyScript = rapid.Custom(func(t *rapid.T) string {
 // A stored string is found by itself, in another case and in another normal form, whatever the locale of the database.
 func TestWhatIsStoredIsFoundByItself(t *testing.T) {
 	t.Parallel()
-	if checks := flag.Lookup("rapid.checks"); checks.Value.String() == checks.DefValue { // each is 36 searches
-		servicetest.Must(t, checks.Value.Set("30"))
-	}
 	for name, locale := range servicetest.Locales {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -337,43 +337,21 @@ var writesTexts = regexp.MustCompile(`(?:INSERT INTO|UPDATE) (identities|people|
 // fold makes the columns that follow from strings, as the service does when it writes, of the tables that SQL writes.
 func (f *Fixture) fold(sql string) {
 	f.t.Helper()
-	ctx := context.WithoutCancel(f.t.Context())
+	var tables []string
 	for _, match := range writesTexts.FindAllStringSubmatch(sql, -1) {
-		var err error
-		table := match[1]
-		if table == "work_orders" {
-			err = f.words(ctx, strings.Contains(sql, "UPDATE work_orders"))
-		} else {
-			err = store.FoldTables(ctx, f.Pool, table)
-		}
-		if err != nil {
-			f.t.Fatalf("%s: %v", sql, err)
-		}
-		if Value[bool](f, `SELECT count(*) > 1000 FROM (SELECT FROM `+table+` LIMIT 1001) t`) { // the service writes no row twice
+		tables = append(tables, match[1])
+	}
+	if len(tables) == 0 {
+		return
+	}
+	if err := store.FoldTables(context.WithoutCancel(f.t.Context()), f.Pool, tables...); err != nil {
+		f.t.Fatalf("%s: %v", sql, err)
+	}
+	for _, table := range tables { // the service writes no row twice
+		if Value[bool](f, `SELECT count(*) > 1000 FROM (SELECT FROM `+table+` LIMIT 1001) t`) {
 			f.vacuum(table)
 		}
 	}
-}
-
-// words makes the words of the work orders that have none, or of all. Tests insert tens of thousands.
-func (f *Fixture) words(ctx context.Context, all bool) error {
-	rows, err := f.Pool.Query(ctx, `SELECT id, organization_id, number, title, external_id FROM work_orders w
-		WHERE $1 OR NOT EXISTS (SELECT FROM work_order_words x WHERE x.id = w.id)`, all)
-	if err != nil {
-		return err
-	}
-	orders, err := pgx.CollectRows(rows, pgx.RowToStructByNameLax[models.WorkOrder])
-	for batch := range slices.Chunk(orders, 5000) { // a statement has a limited time
-		var ids, words []string
-		for _, order := range batch {
-			ids, words = append(ids, order.ID), append(words, order.WordsOfWorkOrder().Words.String())
-		}
-		if _, err := f.Pool.Exec(ctx, `INSERT INTO work_order_words AS x (id, words) SELECT id, words::tsvector FROM unnest($1::text[], $2::text[]) u (id, words)
-			ON CONFLICT (id) DO UPDATE SET words = excluded.words WHERE x.words <> excluded.words`, ids, words); err != nil {
-			return err
-		}
-	}
-	return err
 }
 
 // Value returns the single value of a query's result.
