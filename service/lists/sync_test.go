@@ -63,7 +63,7 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 			return err
 		}
 	}
-	held := time.NewTimer(time.Duration(w.random.Int64N(int64(time.Second / 2))))
+	held := time.NewTimer(time.Duration(w.random.Int64N(int64(time.Second))))
 	defer held.Stop()
 	<-held.C
 	if w.random.IntN(5) == 0 {
@@ -81,7 +81,7 @@ func (w *writer) write(ctx context.Context, round int, shared string) error {
 // A client that follows sync tokens sees every change in its newest state, whatever
 // writers do, and what moves to where it may read (api.md 4.15).
 func TestNoChangeIsLost(t *testing.T) {
-	const writers, duration = 8, 4 * time.Second
+	const writers, duration = 8, 8 * time.Second
 	f := servicetest.New(t)
 	random := servicetest.Seeded(t)
 	ctx := t.Context()
