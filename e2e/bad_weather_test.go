@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"go.temporal.io/api/enums/v1"
 	"go.temporal.io/api/operatorservice/v1"
+
+	"millwright/workflows"
 )
 
 // Addresses that hang take the time of retries; another one's retries, and its first attempts, go on.
@@ -49,20 +52,38 @@ func TestHangingAddresses(t *testing.T) {
 // as the namespace is back. It waits longest, so it is the first of the tests that run in parallel.
 func TestAWorkerWhoseNamespaceIsGoneEnds(t *testing.T) {
 	t.Parallel()
-	// The SDK repeats rejected polls for two minutes, and Temporal remembers a namespace for a while.
-	const endLimit = 6 * time.Minute
-	h := newHarness(t, nil)
+	const endLimit = 6 * time.Minute // the SDK repeats rejected polls for two minutes
+	hook := newReceiver(t)
+	var attempts atomic.Int32
+	retried, release := make(chan struct{}), make(chan struct{})
+	hook.respondWith(func(ctx context.Context, _ delivery) int {
+		if attempts.Add(1) == 2 {
+			close(retried)
+			select {
+			case <-release:
+			case <-ctx.Done():
+			}
+		}
+		return http.StatusServiceUnavailable
+	})
+	// The worker makes one retry at a time, and polls for the next one after it: while it waits for the
+	// response nothing polls, and no poll of before has to return first, which takes a minute.
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1h", "WORKER_RETRIES": "1"}, hook)
+	h.startAPI(nil)
 	metrics, _ := freePort(t)
 	h.settings["METRICS_ADDR"] = metrics
 	worker := h.startWorker()
-	eventually(t, deliveryLimit, "the worker is healthy", func() bool {
-		_, _, status := h.operate("health", "worker")
-		return status == 0
-	})
-	_, err := h.temporal.OperatorService().DeleteNamespace(t.Context(), &operatorservice.DeleteNamespaceRequest{Namespace: h.settings["TEMPORAL_NAMESPACE"]})
-	if err != nil {
+	h.integrator().create("Is retried")
+	<-retried
+	ctx, namespace := t.Context(), h.settings["TEMPORAL_NAMESPACE"]
+	if _, err := h.temporal.OperatorService().DeleteNamespace(ctx, &operatorservice.DeleteNamespaceRequest{Namespace: namespace}); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, startLimit, "Temporal forgets the namespace", func() bool {
+		_, err := h.temporal.DescribeTaskQueue(ctx, workflows.TaskQueueRetries, enums.TASK_QUEUE_TYPE_ACTIVITY)
+		return err != nil
+	})
+	close(release)
 	if status := worker.wait(endLimit); status != 1 {
 		t.Errorf("the worker ended with status %d, want 1", status)
 	}

@@ -13,7 +13,7 @@
 //
 // The slowest tests of all packages, next to others, each with what no other one proves:
 //
-//   - TestAWorkerWhoseNamespaceIsGoneEnds (181 s): the SDK's own limit for a lost namespace ends the process
+//   - TestAWorkerWhoseNamespaceIsGoneEnds (130 s): the SDK's own limit for a lost namespace ends the process
 //   - TestFaultStorm (95 s, 30 of them the storm): kills of everything at once lose and repeat nothing
 //   - TestFaultWorkerCutOffFromTemporal (78 s): a worker without Temporal gives its addresses up
 //   - TestAnOperatorWorksInTheTemporalUI (51 s): the steps of the operators' guides, by clicks

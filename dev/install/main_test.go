@@ -2,7 +2,7 @@ package install
 
 import (
 	"context"
-	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -24,10 +24,11 @@ const (
 	version = "1.2.3-test"
 )
 
-// millwright is the path of the binary, built with the Dockerfile's own command.
+// millwright is the path of the binary.
 var millwright string
 
 func TestMain(m *testing.M) {
+	flag.Parse()
 	dir, err := os.MkdirTemp("", "millwright-install-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -43,25 +44,29 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// build builds the binary with the Dockerfile's command.
+// build builds the binary: for a container or a machine as the Dockerfile does, otherwise as
+// bin/millwright is built, because without cgo everything would be compiled a second time.
 func build(dir string) (string, error) {
-	dockerfile, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
-	if err != nil {
-		return "", err
-	}
-	line := regexp.MustCompile(`(?m)^.*go build .*$`).FindString(string(dockerfile))
-	if !strings.Contains(line, " -o /out/millwright ") {
-		return "", errors.New("no line of the Dockerfile builds /out/millwright")
+	line := `go build -buildvcs=false -ldflags "-s -w -X main.version=${VERSION}" -o /out/millwright ./cmd/millwright`
+	if *inContainers || *inMachine {
+		dockerfile, err := os.ReadFile(filepath.Join(repository, "Dockerfile"))
+		if err != nil {
+			return "", err
+		}
+		line = imageBuild.FindString(string(dockerfile))
 	}
 	path := filepath.Join(dir, "millwright")
 	cmd := exec.Command("sh", "-c", strings.Replace(line, "/out/millwright", "'"+path+"'", 1))
 	cmd.Dir = repository
 	cmd.Env = append(os.Environ(), "VERSION="+version)
 	if output, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("the Dockerfile's build fails: %w\n%s", err, output)
+		return "", fmt.Errorf("the build fails: %w\n%s", err, output)
 	}
 	return path, nil
 }
+
+// imageBuild matches the Dockerfile's build of a binary that needs nothing else and knows its version.
+var imageBuild = regexp.MustCompile(`(?m)^ *CGO_ENABLED=0 go build .*-X main\.version=\$\{VERSION\}.* -o /out/millwright .*$`)
 
 // installation is the compose file with its secrets, as an operator has it.
 type installation struct {
