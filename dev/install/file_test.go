@@ -285,17 +285,14 @@ func wantCommand(t *testing.T, name string, args []string) {
 func TestTheImagesKnowTheSettings(t *testing.T) {
 	i := install(t)
 	server, ui := moduleDirectory(t, "go.temporal.io/server"), moduleDirectory(t, "github.com/temporalio/ui-server/v2")
-	help, err := exec.CommandContext(t.Context(), tool(t, "go.temporal.io/server/cmd/tools/sql"), "--help").CombinedOutput()
-	if err != nil {
-		t.Fatal(err)
-	}
+	schemaTool := devtest.ReadFile(t, filepath.Join(server, "tools/sql/main.go"))
 	template := devtest.ReadFile(t, filepath.Join(server, "common/config/config_template_embedded.yaml"))
 	uiConfig := devtest.ReadFile(t, filepath.Join(ui, "config/docker.yaml"))
 	knows := map[string]func(name string) bool{
 		"temporal": func(name string) bool {
 			return strings.Contains(template, `(env "`+name+`")`) || strings.Contains(template, `env "`+name+`" }`)
 		},
-		"temporal-schema": func(name string) bool { return strings.Contains(string(help), "[$"+name+"]") },
+		"temporal-schema": func(name string) bool { return strings.Contains(schemaTool, `EnvVar: "`+name+`"`) },
 		"temporal-ui":     func(name string) bool { return strings.Contains(uiConfig, `env "`+name+`"`) },
 		// https://hub.docker.com/_/postgres
 		"postgres": func(name string) bool {
