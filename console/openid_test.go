@@ -179,6 +179,7 @@ func TestForgedOpenIDResponsesAreRejected(t *testing.T) {
 
 	for name, claims := range map[string]map[string]any{
 		"another nonce": {"nonce": "x"}, "no nonce": {"nonce": ""}, "another audience": {"aud": "other"}, "another issuer": {"iss": "https://evil.example.com"},
+		"for another client": {"azp": "other"}, "for several": {"aud": []string{"console", "other"}},
 		"expired": {"exp": 1}, "no subject": {"sub": ""}, "a subject that is no text": {"sub": "a\x00b"},
 	} {
 		p.claims = claims
