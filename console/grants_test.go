@@ -19,8 +19,12 @@ import (
 
 // allBut are all organization-wide permissions except one.
 func allBut(grant models.OrganizationGrant) []string {
-	var names []string
-	for _, g := range models.AllOrganizationGrants {
+	return namesBut(models.AllOrganizationGrants, grant)
+}
+
+// namesBut are the names of all permissions except one.
+func namesBut[G ~string](all []G, grant G) (names []string) {
+	for _, g := range all {
 		if g != grant {
 			names = append(names, string(g))
 		}
@@ -41,8 +45,8 @@ func TestPagesRequirePermissions(t *testing.T) {
 				continue
 			}
 			s.try(v, c, "without", nil).Want(http.StatusForbidden, "permission")
-			s.wantUnchanged(t, before, c.String()+" without "+string(missing))
 		}
+		s.wantUnchanged(t, before, "a form without "+string(missing))
 	}
 	v := s.signedInWith("bob", allBut("")...)
 	// Assigning also takes an inventory manager of the node.
@@ -190,9 +194,9 @@ func TestGetsChangeNothing(t *testing.T) {
 	for _, c := range routeCases {
 		if c.method == http.MethodGet {
 			s.try(v, c, "", nil)
-			s.wantUnchanged(t, before, c.String())
 		}
 	}
+	s.wantUnchanged(t, before, "a GET")
 }
 
 // kindOfPath is a path with the names of its parameters.
@@ -223,9 +227,9 @@ func TestNothingIsOfferedThatIsRejected(t *testing.T) {
 		newFeedback(t, s)
 		incoming(t, s)
 		s.Exec(statement)
-		people := []string{"ann", "bob", "eve"}
+		people := []string{"ann", "bob"}
 		if name == "allowed" {
-			people = append(people, "cat", "dan")
+			people = append(people, "cat", "dan", "eve")
 		}
 		for _, key := range people {
 			for path, page := range crawl(t, s.SignedIn(key), kindOfPath) {

@@ -121,8 +121,8 @@ func TestTenantsAreIsolatedOnPages(t *testing.T) {
 				})
 			}
 		}
-		s.wantUnchanged(t, before, c.String()+" with another organization's ids")
 	}
+	s.wantUnchanged(t, before, "a request with another organization's ids")
 }
 
 // firstDifference returns the rest of both strings from where they differ.

@@ -1,7 +1,9 @@
 package console_test
 
 import (
+	"compress/gzip"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -38,11 +40,24 @@ type scale struct {
 // weigh returns the compressed size of a page or a file, and what it contains.
 func (s scale) weigh(path string, headers ...string) (size int, plain consoletest.Page) {
 	s.t.Helper()
-	packed := s.Do(http.MethodGet, path, nil, append(headers, "Accept-Encoding", "gzip")...).Want(http.StatusOK)
-	if packed.Header.Get("Content-Encoding") != "gzip" && len(packed.Body) > 1024 {
-		s.t.Errorf("%s is not compressed", path)
+	page := s.Do(http.MethodGet, path, nil, append(headers, "Accept-Encoding", "gzip")...).Want(http.StatusOK)
+	size = len(page.Body)
+	if page.Header.Get("Content-Encoding") != "gzip" {
+		if size > 1024 {
+			s.t.Errorf("%s is not compressed", path)
+		}
+		return size, page
 	}
-	return len(packed.Body), s.Do(http.MethodGet, path, nil, append(headers, "Accept-Encoding", "identity")...).Want(http.StatusOK)
+	unpacked, err := gzip.NewReader(strings.NewReader(page.Body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	content, err := io.ReadAll(unpacked)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	page.Body = string(content)
+	return size, page
 }
 
 // visit returns the compressed sizes of a page with the parts that it loads later, and of the
@@ -185,17 +200,15 @@ func fillTables(t *testing.T, s *consoletest.Site) fullTables {
 			FormID: new(s.ID("inspection")),
 		})))
 	}
-	for i := range 300 {
-		s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at)
-			SELECT $1, CASE WHEN $2::integer % 3 = 0 THEN random_id('idn', $2::integer % 150 + 1) ELSE random_id('wo', $2::integer) END, id, name, 'work_order.updated', '2026-03-02T12:00:00Z'::timestamptz - $2::integer * interval '97 seconds'
-			FROM identities WHERE id = random_id('idn', $2::integer % 150 + 1)`, acme, i)
-		s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail, read_at)
-			VALUES ($1, $2, 'work_order.assigned', $3, '2026-03-02T12:00:00Z'::timestamptz - $4::integer * interval '89 seconds', 'inbox', CASE WHEN $4::integer % 2 = 0 THEN now() END)`,
-			acme, s.ID("ann"), shown[i%len(shown)], i)
-		s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
-			SELECT sha256(n::text::bytea), random_id('ses', n), $1, 'password', at, at, '198.51.100.' || n, 'Mozilla/5.0 (X11; Linux x86_64; rv:' || 100 + n || '.0) Gecko/20100101 Firefox/' || 100 + n || '.0'
-			FROM (SELECT n, '2026-03-02T12:00:00Z'::timestamptz - n * interval '67 seconds' AS at FROM (SELECT $2::integer AS n) y) x WHERE n < 30`, s.ID("ann"), i)
-	}
+	s.Exec(`INSERT INTO log (organization_id, record_id, actor_id, actor_name, action, created_at)
+		SELECT $1, CASE WHEN n % 3 = 0 THEN random_id('idn', n % 150 + 1) ELSE random_id('wo', n) END, id, name, 'work_order.updated', '2026-03-02T12:00:00Z'::timestamptz - n * interval '97 seconds'
+		FROM generate_series(0, 299) n JOIN identities ON id = random_id('idn', n % 150 + 1) ORDER BY n`, acme)
+	s.Exec(`INSERT INTO notices (organization_id, person_id, kind, record_id, created_at, mail, read_at)
+		SELECT $1, $2, 'work_order.assigned', ($3::text[])[1 + n % 10], '2026-03-02T12:00:00Z'::timestamptz - n * interval '89 seconds', 'inbox', CASE WHEN n % 2 = 0 THEN now() END
+		FROM generate_series(0, 299) n`, acme, s.ID("ann"), shown)
+	s.Exec(`INSERT INTO sessions (token_hash, id, person_id, method, created_at, seen_at, network, user_agent)
+		SELECT sha256(n::text::bytea), random_id('ses', n), $1, 'password', at, at, '198.51.100.' || n, 'Mozilla/5.0 (X11; Linux x86_64; rv:' || 100 + n || '.0) Gecko/20100101 Firefox/' || 100 + n || '.0'
+		FROM generate_series(0, 29) n, LATERAL (SELECT '2026-03-02T12:00:00Z'::timestamptz - n * interval '67 seconds' AS at) x`, s.ID("ann"))
 	plant := func(status models.DeliveryStatus, response, n int) {
 		for i := range n {
 			s.PlantDeliveries("erp_hook", shown[i%len(shown)], models.AllEventTypes[i%6], status, response, 1, servicetest.Start.Add(-time.Duration(i*211)*time.Second))
