@@ -31,14 +31,8 @@ func allowFeedback(s *consoletest.Site) {
 // newFeedback returns new feedback of the integration ERP on AHU 1.
 func newFeedback(t *testing.T, s *consoletest.Site) string {
 	t.Helper()
-	return newFeedbackOf(t, s, s.Actor("erp"), "The fan rattles")
-}
-
-// newFeedbackOf returns new feedback on AHU 1.
-func newFeedbackOf(t *testing.T, s *consoletest.Site, by store.Actor, subject string) string {
-	t.Helper()
 	description := "It rattles when it starts.\nSince Monday."
-	return s.Must(s.Records.CreateFeedback(t.Context(), by, store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: subject, Description: &description}))
+	return s.Must(s.Records.CreateFeedback(t.Context(), s.Actor("erp"), store.NoKey, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "The fan rattles", Description: &description}))
 }
 
 var linkInPage = regexp.MustCompile(`<p class="secret">(http://[^<]+)</p>`)
