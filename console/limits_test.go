@@ -208,16 +208,16 @@ func TestSlowFormsTakeNoPlace(t *testing.T) {
 // Someone whose form is too large reads the limit, and finds the input where the page says: one page back.
 func TestAFormThatIsTooLargeIsKeptByTheBrowser(t *testing.T) {
 	t.Parallel()
-	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
-		b.SignIn("ann")
-		b.Open("/console/inventory/" + s.ID("roof") + "/several")
-		lines := strings.Repeat("Supply fan; F-1\n", 20_000)
-		b.Fill("lines", lines)
-		b.Press("Add all")
-		b.WantText("larger than 256 KiB", "Go back in your browser")
-		b.Do(chromedp.NavigateBack())
-		if entered := b.Entered("lines"); entered != lines {
-			t.Errorf("one page back are %d bytes, want %d", len(entered), len(lines))
-		}
-	})
+	s := consoletest.NewSite(t)
+	b := s.Browser(t)
+	b.SignIn("ann")
+	b.Open("/console/inventory/" + s.ID("roof") + "/several")
+	lines := strings.Repeat("Supply fan; F-1\n", 20_000)
+	b.Fill("lines", lines)
+	b.Press("Add all")
+	b.WantText("larger than 256 KiB", "Go back in your browser")
+	b.Do(chromedp.NavigateBack())
+	if entered := b.Entered("lines"); entered != lines {
+		t.Errorf("one page back are %d bytes, want %d", len(entered), len(lines))
+	}
 }

@@ -74,9 +74,7 @@ func TestAWorkOrderIsAnswered(t *testing.T) {
 	form.Set("complete", "yes")
 	form.Set("confirmed", "yes")
 	v.Post(path, form).Want(http.StatusSeeOther)
-	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
-		t.Errorf("the status is %s", status)
-	}
+	servicetest.Expect(t, "the status", statusOf(s, id), "complete")
 }
 
 // A question shows the mistake in its answer, and the form keeps all answers.
@@ -112,9 +110,7 @@ func TestAnswersAreChecked(t *testing.T) {
 	form = answersForm(s, v.Get(path).Want(http.StatusOK, "send to the consultants"), good...)
 	form.Set("complete", "yes")
 	v.Post(path, form).Want(http.StatusSeeOther)
-	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusSentToInspection) {
-		t.Errorf("the status is %s", status)
-	}
+	servicetest.Expect(t, "the status", statusOf(s, id), "sent_to_inspection")
 }
 
 // Someone who answers after another worker reads who did, sees the other's answers and keeps
@@ -139,50 +135,37 @@ func TestAnswersOverOthers(t *testing.T) {
 	servicetest.Expect(t, "the answers", storedAnswers(s, id), `q_state="o_ok" q_hours=9 q_note="Bob was here"`)
 }
 
-// A work order without a form can be completed on its answers page.
-func TestAWorkOrderWithoutAFormIsCompleted(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	id := plannedWorkOrder(t, s)
-	s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
-	v, path := s.SignedIn("bob"), "/console/work-orders/"+id+"/answers"
-	v.Post(path, v.Get(path).Want(http.StatusOK, "This work order has no form").Form("complete", "yes", "confirmed", "yes")).Want(http.StatusSeeOther)
-	if status := workOrder(t, s, id).Status.Code; status != string(models.StatusComplete) {
-		t.Errorf("the status is %s", status)
-	}
-}
-
-// With scripts and without, a person edits a work order and answers its questions.
+// Without scripts too, a person edits a work order and answers its questions.
 func TestAWorkOrderIsAnsweredInABrowser(t *testing.T) {
 	t.Parallel()
-	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
-		creating(s)
-		id := plannedWorkOrder(t, s)
-		b.SignIn("bob")
-		b.Open("/console/work-orders/" + id + "/edit")
-		b.Fill("title", "Edited title")
-		b.Press("Save")
-		b.Open("/console/work-orders/" + id + "/answers")
-		b.WantText("Edited title")
-		b.Choose(s.ID("q_state"), s.ID("o_dirty"))
-		b.Choose(s.ID("q_parts"), s.ID("o_belt"))
-		b.Fill(s.ID("q_hours"), "12")
-		b.Fill(s.ID("q_pressure"), "0.50")
-		b.Fill(s.ID("q_note"), "Done")
-		b.Press("Save and complete…")
-		b.WantText("It cannot be reopened.")
-		b.Press("Not yet")
-		b.Fill(s.ID("q_pressure"), "0,50")
-		b.Press("Save and complete…")
-		b.Press("Save the answers and complete")
-		b.WantPath("/console/work-orders/" + id)
-		if got, want := storedAnswers(s, id), fmt.Sprintf("q_state=%q q_parts=[%q] q_hours=12 q_pressure=0.50 q_note=%q", "o_dirty", "o_belt", "Done"); got != want {
-			t.Errorf("the answers are %s, want %s", got, want)
-		}
-		if record := workOrder(t, s, id); record.Title != "Edited title" || record.Status.Code != string(models.StatusComplete) {
-			t.Errorf("it is %+v", record)
-		}
-	})
+	s := consoletest.NewSite(t)
+	b := s.BrowserWithoutScripts(t)
+	creating(s)
+	id := plannedWorkOrder(t, s)
+	b.SignIn("bob")
+	b.Open("/console/work-orders/" + id + "/edit")
+	b.Fill("title", "Edited title")
+	b.Press("Save")
+	b.Open("/console/work-orders/" + id + "/answers")
+	b.WantText("Edited title")
+	b.Choose(s.ID("q_state"), s.ID("o_dirty"))
+	b.Choose(s.ID("q_parts"), s.ID("o_belt"))
+	b.Fill(s.ID("q_hours"), "12")
+	b.Fill(s.ID("q_pressure"), "0.50")
+	b.Fill(s.ID("q_note"), "Done")
+	b.Press("Save and complete…")
+	b.WantText("It cannot be reopened.")
+	b.Press("Not yet")
+	b.Fill(s.ID("q_pressure"), "0,50")
+	b.Press("Save and complete…")
+	b.Press("Save the answers and complete")
+	b.WantPath("/console/work-orders/" + id)
+	if got, want := storedAnswers(s, id), fmt.Sprintf("q_state=%q q_parts=[%q] q_hours=12 q_pressure=0.50 q_note=%q", "o_dirty", "o_belt", "Done"); got != want {
+		t.Errorf("the answers are %s, want %s", got, want)
+	}
+	if record := workOrder(t, s, id); record.Title != "Edited title" || record.Status.Code != string(models.StatusComplete) {
+		t.Errorf("it is %+v", record)
+	}
 }
 
 // Completing asks once, because nothing undoes it: before the answers are saved with it too, and
@@ -210,14 +193,16 @@ func TestCompletingAsksOnce(t *testing.T) {
 	if got := storedAnswers(s, id); statusOf(s, id) != "complete" || got != `q_state="o_ok" q_parts=["o_belt", "o_filter"] q_hours=7` {
 		t.Errorf("it is %s with %s", statusOf(s, id), got)
 	}
-	// On the work order itself.
-	open := plannedWorkOrder(t, s)
-	s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, open)
-	path = "/console/work-orders/" + open
-	v.Get(path).Want(http.StatusOK, `href="`+path+`/complete"`)
-	v.Post(path+"/complete", v.Get(path+"/complete").Want(http.StatusOK, "It cannot be reopened.").Form()).Want(http.StatusSeeOther)
-	servicetest.Expect(t, "the status", statusOf(s, open), "complete")
-	v.Get(path+"/complete").Want(http.StatusUnprocessableEntity, "does not allow this")
+	// Without a form, from the work order itself and on its answers page.
+	for page, says := range map[string]string{"/complete": "It cannot be reopened.", "/answers": "This work order has no form"} {
+		id := plannedWorkOrder(t, s)
+		s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
+		path := "/console/work-orders/" + id
+		v.Get(path).Want(http.StatusOK, `href="`+path+`/complete"`)
+		v.Post(path+page, v.Get(path+page).Want(http.StatusOK, says).Form("complete", "yes", "confirmed", "yes")).Want(http.StatusSeeOther)
+		servicetest.Expect(t, "the status", statusOf(s, id), "complete")
+		v.Get(path+"/complete").Want(http.StatusUnprocessableEntity, "does not allow this")
+	}
 }
 
 // A decimal comma is a point; one that may separate thousands is asked about.
@@ -246,32 +231,5 @@ func TestDecimalCommas(t *testing.T) {
 			sent.Want(http.StatusSeeOther)
 		}
 		servicetest.Expect(t, "the answers", storedAnswers(s, id), test.stored)
-	}
-}
-
-// A worker starts work that is open or back, with and without a form. In other statuses, and to others, it is not offered.
-func TestWorkIsStarted(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	bob, cat := s.SignedIn("bob"), s.SignedIn("cat")
-	for _, form := range []bool{true, false} {
-		id := plannedWorkOrder(t, s, "cat")
-		if !form {
-			s.Exec(`UPDATE work_orders SET form_id = NULL WHERE id = $1`, id)
-		}
-		path := "/console/work-orders/" + id
-		for _, status := range models.WorkOrderStatuses {
-			s.Exec(`UPDATE work_orders SET status = $2::text, held_from = CASE WHEN $2 = 'on_hold' THEN 'open' END,
-				completed_at = CASE WHEN $2 = 'complete' THEN changed_at END, cancelled_at = CASE WHEN $2 = 'cancelled' THEN changed_at END WHERE id = $1`, id, status)
-			wantNot(t, cat.Get(path).Want(http.StatusOK), path+"/start")
-			starts := status == models.StatusOpen || status == models.StatusBackFromInspection
-			page := bob.Get(path).Want(http.StatusOK)
-			if offered := strings.Contains(page.Body, path+"/start"); offered != starts {
-				t.Errorf("with the status %s, form %t, starting is offered: %t", status, form, offered)
-			} else if starts {
-				servicetest.Expect(t, "the page says", bob.Post(path+"/start", page.Form()).Want(http.StatusSeeOther).Done(), "started")
-				bob.Get(path).Want(http.StatusOK, "In progress", "<bdi>Bob Stone</bdi></a> started the work.")
-			}
-		}
 	}
 }

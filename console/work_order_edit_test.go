@@ -48,15 +48,15 @@ func TestAWorkOrderIsEdited(t *testing.T) {
 	if record = workOrder(t, s, id); record.TargetDate != nil || record.ExternalID != nil {
 		t.Errorf("cleared, it is %+v", record)
 	}
-	for field, text := range map[string]string{
-		"title": " ", "description": strings.Repeat("x", 10_001), "priority": "urgent", "target_date": "soon", "external_id": strings.Repeat("x", 201),
-	} {
-		form := v.Get(path).Form("title", "Kept title", "description", "Kept text", "priority", "low", "target_date", "2026-09-01T10:00", "external_id", "KEPT")
+	// Every wrong field has its problem.
+	wrong := map[string]string{"title": " ", "description": strings.Repeat("x", 10_001), "priority": "urgent", "external_id": strings.Repeat("x", 201)}
+	form = v.Get(path).Form("target_date", "")
+	for field, text := range wrong {
 		form.Set(field, text)
-		page := v.Post(path, form).Want(http.StatusUnprocessableEntity, `id="`+field+`-about"><p class="problem">`)
-		if field != "title" && !strings.Contains(page.Body, `value="Kept title"`) {
-			t.Errorf("with a wrong %s the rest is lost", field)
-		}
+	}
+	page = v.Post(path, form)
+	for field := range wrong {
+		page.Want(http.StatusUnprocessableEntity, `id="`+field+`-about"><p class="problem">`)
 	}
 }
 

@@ -89,8 +89,6 @@ func TestFieldsOfANewWorkOrderAreChecked(t *testing.T) {
 		field, wants string
 	}{
 		{"no title", []string{"title", "  "}, "title", "visible character"},
-		{"a long title", []string{"title", strings.Repeat("x", 201)}, "title", "at most 200 characters"},
-		{"a control character", []string{"title", "bell\a"}, "title", "control characters"},
 		{"a long description", []string{"description", strings.Repeat("x", 10_001)}, "description", "at most 10000 characters"},
 		{"a long reference", []string{"external_id", strings.Repeat("x", 201)}, "external_id", "at most 200 characters"},
 		{"no priority", []string{"priority", "urgent"}, "priority", "must be one of"},
@@ -98,7 +96,6 @@ func TestFieldsOfANewWorkOrderAreChecked(t *testing.T) {
 		{"no year", []string{"target_date", "0000-01-01T00:00"}, "target_date", "from 1 to 9999"},
 		{"no form", []string{"form_id", "frm_00000000000000000000000000"}, "form_id", "no such form"},
 		{"a stranger", []string{"assignees", "idn_00000000000000000000000000"}, "assignees", "no such identity"},
-		{"not connected", []string{"assignees", s.ID("zed")}, "", "is not connected to the place"},
 		{"both roles", []string{"assignees", s.ID("cat"), "consultants", s.ID("cat")}, "", "Cat Rivers cannot be both assignee and consultant"},
 	} {
 		t.Log(test.name)
@@ -201,24 +198,24 @@ func TestManyCandidatesAreNarrowed(t *testing.T) {
 	v.Post("/console/work-orders", form).Want(http.StatusSeeOther)
 }
 
-// With scripts and without, a person creates a work order from the sidebar's pages; a double
-// click creates one.
+// Without scripts too, a person creates a work order; a double click creates one.
+// TestTheDaysWorkTakesFewClicks does it with scripts.
 func TestAWorkOrderIsCreatedInABrowser(t *testing.T) {
 	t.Parallel()
-	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
-		b.SignIn("ann")
-		b.Open("/console/work-orders/new")
-		b.Press("Open Headquarters")
-		b.Press("Open HVAC")
-		b.WantText("AHU 1")
-		b.Fill("q", "ahu")
-		b.Press("Search")
-		b.Press("AHU 1")
-		b.Fill("title", "Replace the filter")
-		b.Fill("priority", "high")
-		b.Choose("assignees", s.ID("bob"))
-		b.Do(chromedp.DoubleClick(chromedp.CSS(`main button.primary`)))
-		b.WantText("Ann Field created the work order.")
-		s.WantRows(1, `work_orders WHERE title = 'Replace the filter' AND priority = 'high'`)
-	})
+	s := consoletest.NewSite(t)
+	b := s.BrowserWithoutScripts(t)
+	b.SignIn("ann")
+	b.Open("/console/work-orders/new")
+	b.Press("Open Headquarters")
+	b.Press("Open HVAC")
+	b.WantText("AHU 1")
+	b.Fill("q", "ahu")
+	b.Press("Search")
+	b.Press("AHU 1")
+	b.Fill("title", "Replace the filter")
+	b.Fill("priority", "high")
+	b.Choose("assignees", s.ID("bob"))
+	b.Do(chromedp.DoubleClick(chromedp.CSS(`main button.primary`)))
+	b.WantText("Ann Field created the work order.")
+	s.WantRows(1, `work_orders WHERE title = 'Replace the filter' AND priority = 'high'`)
 }
