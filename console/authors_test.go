@@ -60,8 +60,7 @@ func TestANameOfAnotherLeadsToItsAuthor(t *testing.T) {
 func TestAuthorsThatTheReaderMayOpen(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	work, customers := newRecord(t, s), incoming(t, s)
-	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, work, []string{s.ID("bob")}, nil))
+	work, customers := newRecord(t, s, "bob"), incoming(t, s)
 	commentOn(t, s, "ann", customers, "On the way.")
 	s.Must(s.Records.UpdateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, work, records.WorkOrderPatch{Title: records.Sent[string]{Value: "Other", Set: true}}))
 	program := `<a href="/console/integrations/` + s.ID("erp") + `"><bdi>erp (API)</bdi></a>`

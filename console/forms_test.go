@@ -11,7 +11,6 @@ import (
 	"millwright/console"
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service/records"
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
@@ -21,10 +20,7 @@ import (
 func TestAKeyIsOfOneForm(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	id := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
-		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")},
-	}))
-	v, path := s.SignedIn("bob"), "/console/work-orders/"+id
+	v, path := s.SignedIn("bob"), "/console/work-orders/"+newRecord(t, s, "bob")
 	form := v.Get(path).Want(http.StatusOK).Form()
 	v.Post(path+"/hold", form).Want(http.StatusSeeOther)
 	servicetest.Expect(t, "sent twice, the form", v.Post(path+"/hold", form).Want(http.StatusSeeOther).Done(), "before")
@@ -78,6 +74,16 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 	v := s.SignedIn("ann")
 	s.Exec(`UPDATE integrations SET owners = ARRAY[$1]`, s.ID("ann"))
 	s.Exec(`UPDATE people SET organization_definition_id = $1 WHERE id = $2`, s.ID("org_nothing"), s.ID("dan"))
+	// stale sends a form twice, filled from the same state.
+	stale := func(page, path string, theirs, mine []string, now ...string) consoletest.Page {
+		t.Helper()
+		sent := v.Get(page).Want(http.StatusOK).Form(mine...)
+		s.Clock.Advance(time.Second)
+		v.Post(path, v.Get(page).Form(theirs...)).Want(http.StatusSeeOther)
+		rejected := v.Post(path, sent).Want(http.StatusConflict, "since you opened this page")
+		wantNow(t, rejected, now...)
+		return rejected
+	}
 	order := "/work-orders/" + plannedWorkOrder(t, s) + "/edit"
 	kept := []string{"title", "Theirs", "description", "First\r\nsecond", "priority", "none", "external_id", "", "target_date"}
 	for path, form := range map[string]struct{ theirs, mine, now []string }{
@@ -110,22 +116,9 @@ func TestAStaleFormShowsTheValuesOfNow(t *testing.T) {
 		"/integrations/" + s.ID("reader"): {[]string{"name", "Theirs", "scopes", "people:read"}, []string{"name", "Theirs", "scopes", "issues:read", "organization_definition_id", ""}, []string{"people:read"}},
 	} {
 		path = "/console" + path
-		mine := v.Get(path).Want(http.StatusOK).Form(form.mine...)
-		s.Clock.Advance(time.Second)
-		v.Post(path, v.Get(path).Form(form.theirs...)).Want(http.StatusSeeOther)
-		page := v.Post(path, mine).Want(http.StatusConflict, "since you opened this page")
-		if !changedByAnn.MatchString(page.Body) {
+		if page := stale(path, path, form.theirs, form.mine, form.now...); !changedByAnn.MatchString(page.Body) {
 			t.Errorf("%s does not name the person who changed it", path)
 		}
-		wantNow(t, page, form.now...)
-	}
-	// stale sends a form twice, filled from the same state.
-	stale := func(page, path string, theirs, mine []string, now ...string) {
-		t.Helper()
-		sent := v.Get(page).Form(mine...)
-		s.Clock.Advance(time.Second)
-		v.Post(path, v.Get(page).Form(theirs...)).Want(http.StatusSeeOther)
-		wantNow(t, v.Post(path, sent).Want(http.StatusConflict), now...)
 	}
 	reader := "/console/integrations/" + s.ID("reader")
 	person, question := "/console/people/"+s.ID("dan"), "/console/forms/"+s.ID("inspection")+"/question"

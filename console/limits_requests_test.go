@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"millwright/console/consoletest"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -66,16 +67,9 @@ func signInAgain(status int, key string) request {
 func forgotten(network, email, key string) request {
 	status := map[bool]int{true: http.StatusTooManyRequests, false: http.StatusOK}[key == ""]
 	return request{status, func(l *limited) consoletest.Page {
-		links := func() (n int) {
-			query := l.Pool.QueryRow
-			if l.locks != nil {
-				query = l.locks.QueryRow
-			}
+		links := func() int {
 			l.Console.Wait()
-			if err := query(l.t.Context(), `SELECT count(*) FROM sign_in_links WHERE person_id = $1`, l.things[key]).Scan(&n); err != nil {
-				l.t.Fatal(err)
-			}
-			return n
+			return servicetest.Value[int](l.Fixture, `SELECT count(*) FROM sign_in_links WHERE person_id = $1`, l.things[key])
 		}
 		before := links()
 		page := l.NewVisitor().Do(http.MethodPost, "/console/forgotten", url.Values{"email": {l.fill(email)}, "form_key": {l.fill("{n}")}}, "X-Forwarded-For", network).Want(http.StatusOK)

@@ -9,11 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"millwright/console"
 	"millwright/console/consoletest"
@@ -26,7 +23,6 @@ type limited struct {
 	*guardedSite
 	t        *testing.T
 	browsers map[string][]*http.Cookie // what browsers keep of an earlier sign-in
-	locks    pgx.Tx                    // has locked tables, nil if it has ended
 	requests int
 	end      []func() // end what is in progress
 }
@@ -149,7 +145,7 @@ func limitCases() map[string]limitCase {
 		},
 		"forgotten passwords from a network": {
 			limit: 30, counted: forgotten(here, "no.one{n}@example.com", ""), bounded: forgotten(here, cat, "cat"), uncounted: []request{visit(200, here, get, "/console/forgotten", nil)},
-			rows: 1 + 30 + 2, more: 2, reads: "rate_counters", ends: hour,
+			rows: 1 + 30 + 2, more: 2, reads: "rate_counters sign_in_links", ends: hour,
 			others: map[string]request{"another network": forgotten(elsewhere, cat, "cat"), "an administrator": byPerson(303, "ann", "/console/people/{cat}/link", nothing)},
 		},
 		"large forms of an organization": {
@@ -185,8 +181,7 @@ func newLimited(t *testing.T, c limitCase) *limited {
 		timeout = 2 * time.Second
 	}
 	s := consoletest.On(t, f, func(o *console.Options) { o.TrustedProxies, o.RequestTimeout = proxies, timeout })
-	order := newRecord(t, s) // on which bob may comment
-	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, order, []string{s.ID("bob")}, nil))
+	order := newRecord(t, s, "ann", "bob") // on which both may comment
 	if c.setup != "" {
 		s.Exec(c.setup)
 	}
@@ -287,13 +282,12 @@ func (l *limited) lock(except string) (unlock func()) {
 		WHERE nspname = 'public' AND relkind IN ('r', 'p') AND relname <> ALL ($1)`, strings.Fields(except))
 	tx, err := l.Pool.Begin(l.t.Context())
 	if err == nil {
-		unlock = sync.OnceFunc(func() { _, l.locks = tx.Rollback(context.WithoutCancel(l.t.Context())), nil })
+		unlock = func() { _ = tx.Rollback(context.WithoutCancel(l.t.Context())) }
 		l.t.Cleanup(unlock)
 		_, err = tx.Exec(l.t.Context(), `LOCK TABLE `+tables+` IN ACCESS EXCLUSIVE MODE`)
 	}
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	l.locks = tx
 	return unlock
 }

@@ -2,34 +2,22 @@ package console_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
 	"millwright/console/consoletest"
 	"millwright/models"
-	"millwright/service/records"
-	"millwright/service/store"
+	"millwright/service/servicetest"
 )
-
-// A state without an icon leaves no room for one.
-func TestAStateWithoutAnIconIsAWord(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	id := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Check the belt", Priority: models.PriorityMedium}))
-	for _, path := range []string{"/console/work-orders/" + id, "/console/work-orders"} {
-		page := s.SignedIn("ann").Get(path).Want(http.StatusOK, `<span class="state muted">Medium</span>`)
-		wantNot(t, page, `href="#icon-"`)
-	}
-}
 
 // If nothing can be redelivered, no button offers to do it.
 func TestNothingToRedeliver(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	newRecord(t, s)
-	dispatch(t, s, "erp_hook", failingForGood(http.StatusGone, "Gone"))
+	record := newRecord(t, s)
+	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
+	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, http.StatusGone, 1, s.Clock.Now())
 	s.Exec(`UPDATE webhooks SET enabled = false, off_at = now(), off_reason = 'Gone' WHERE id = $1`, s.ID("erp_hook"))
 	ann := s.SignedIn("ann")
 	for query, says := range map[string]string{
@@ -48,18 +36,7 @@ func TestPermissionsHaveAnOrder(t *testing.T) {
 	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE permission_definitions SET grants = '{feedback.read,work_orders.read,inventory.read}' WHERE id = $1`, s.ID("working"))
 	const want = "inventory: read; work orders: read; feedback: read"
-	page := s.SignedIn("ann").Get("/console/inventory/" + s.ID("hq") + "?tab=assignees")
-	if !strings.Contains(page.Body, `data-label="Permissions">`+want) {
-		t.Errorf("the permissions are not %q:\n%s", want, page.Body)
-	}
-}
-
-// Long names break after their punctuation, not within their words.
-func TestLongNamesBreakAtPunctuation(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	newRecord(t, s)
-	s.SignedIn("ann").Get("/console/deliveries").Want(http.StatusOK, "work_<wbr>order.<wbr>created</a>", "<bdi>127.<wbr>0.<wbr>0.<wbr>1:9</bdi>")
+	s.SignedIn("ann").Get("/console/inventory/"+s.ID("hq")+"?tab=assignees").Want(http.StatusOK, `data-label="Permissions">`+want)
 }
 
 // Buttons copy ids, addresses and secrets. They need scripts, and are not shown without.
@@ -76,10 +53,7 @@ func TestIdsAreCopied(t *testing.T) {
 	b.Unfold("For programs")
 	b.Click(button)
 	b.Do(chromedp.WaitVisible(chromedp.CSS(`button[aria-label="Copied"]`)))
-	if got, err := chromedp.Run(b.Context, chromedp.Evaluate[string](`document.title`)); got != s.ID("erp_hook") {
-		t.Errorf("copied is %q (%v)", got, err)
-	}
-	if got, err := chromedp.Run(plain.Context, chromedp.Evaluate[string]("getComputedStyle(document.querySelector('"+button+"')).visibility")); got != "hidden" {
-		t.Errorf("without scripts the button is %q (%v)", got, err)
-	}
+	servicetest.Expect(t, "copied", evaluated(t, b, `document.title`), s.ID("erp_hook"))
+	visibility := evaluated(t, plain, "getComputedStyle(document.querySelector('"+button+"')).visibility")
+	servicetest.Expect(t, "without scripts the button", visibility, "hidden")
 }

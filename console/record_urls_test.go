@@ -17,9 +17,7 @@ import (
 func TestRecordsLeadToThoseThatTheViewerSees(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{
-		InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob"), s.ID("crew"), s.ID("polar")},
-	}))
+	order := newRecord(t, s, "bob", "crew", "polar")
 	s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', 3), ($1, $3, 'worker', 4)`, order, s.ID("zed"), s.ID("pia"))
 	feedback := newFeedback(t, s)
 	workOrder, node := "/console/work-orders/"+order, `href="/console/inventory/`+s.ID("ahu1")+`"`

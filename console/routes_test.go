@@ -291,8 +291,7 @@ func newGuardedSite(t *testing.T, adjust ...func(*console.Options)) *guardedSite
 	}}, adjust...)...)}
 	s.Exec(`UPDATE plans SET manual_work_orders = true`)
 	allowFeedback(s.Site)
-	ours := newRecord(t, s.Site)
-	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, ours, []string{s.ID("bob")}, nil))
+	ours := newRecord(t, s.Site, "ann", "bob")
 	theirs := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("dispatch"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("depot"), Title: "Their work order"}))
 	s.PlantDeliveries("erp_hook", ours, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))
 	s.PlantDeliveries("dispatch_hook", theirs, models.EventWorkOrderCreated, models.DeliveryFailed, 500, 2, s.Clock.Now().Add(-time.Hour))

@@ -7,13 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/chromedp"
-
 	"millwright/console"
 	"millwright/console/consoletest"
-	"millwright/service/records"
 	"millwright/service/servicetest"
-	"millwright/service/store"
 )
 
 // Times near now are named by their day, in the zone of the person.
@@ -44,7 +40,7 @@ func TestTimesAreShort(t *testing.T) {
 func TestOverdueWorkIsLate(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	order := s.Must(s.Records.CreateWorkOrder(t.Context(), s.Actor("erp"), store.NoKey, records.NewWorkOrder{InventoryID: s.ID("ahu1"), Title: "Replace the filter", Assignees: []string{s.ID("bob")}}))
+	order := newRecord(t, s)
 	now := s.Clock.Now()
 	for at, want := range map[time.Time]string{
 		now.Add(-6*24*time.Hour - time.Minute): "6 days late", now.Add(-25 * time.Hour): "1 day late", now.Add(-3 * time.Hour): "3 hours late", now.Add(-time.Second): "1 minute late",
@@ -71,8 +67,8 @@ func TestTheFirstSignInTakesTheZoneOfTheDevice(t *testing.T) {
 	}
 	b := s.Browser(t)
 	b.Open("/console/sign-in")
-	zoneOfDevice, err := chromedp.Run(b.Context, chromedp.Evaluate[string](`Intl.DateTimeFormat().resolvedOptions().timeZone`))
-	if sent := b.Entered("zone"); err != nil || sent == "" || sent != zoneOfDevice {
-		t.Errorf("the script sends %q, the device is in %q, %v", sent, zoneOfDevice, err)
+	zoneOfDevice := evaluated(t, b, `Intl.DateTimeFormat().resolvedOptions().timeZone`)
+	if sent := b.Entered("zone"); sent == "" || sent != zoneOfDevice {
+		t.Errorf("the script sends %q, the device is in %q", sent, zoneOfDevice)
 	}
 }

@@ -163,9 +163,8 @@ func TestSelectedWorkOrdersAreChecked(t *testing.T) {
 func TestRowsAreSelectedByThoseWhoMay(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
-	open, closed := newRecord(t, s), newRecord(t, s)
+	open, closed := newRecord(t, s, "ann", "bob"), newRecord(t, s)
 	s.Exec(`UPDATE work_orders SET status = 'complete', completed_at = now() WHERE id = $1`, closed)
-	s.Must(s.Records.AssignWorkOrder(t.Context(), s.Viewer("ann"), store.NoKey, open, []string{s.ID("bob")}, nil))
 	box := func(id string) string { return `type="checkbox" name="id" value="` + id + `"` }
 	const list, assign, due = "/console/work-orders?status=any", "/console/work-orders/assign", "/console/work-orders/due"
 	ann, bob := s.SignedIn("ann"), s.SignedIn("bob")
@@ -212,23 +211,4 @@ func TestSeveralAreAssignedInFewClicks(t *testing.T) {
 			servicetest.Expect(t, "the people", rolesOf(s, id), "Ann Field worker, Crew worker")
 		}
 	})
-}
-
-// Work orders are selected with the boxes and keys of every list, and the page counts them.
-func TestWorkOrdersAreSelectedAtOnce(t *testing.T) {
-	t.Parallel()
-	s := consoletest.NewSite(t)
-	plantWorkOrders(s, 5)
-	s.Exec(`UPDATE work_orders SET status = 'open', target_date = NULL, completed_at = NULL, cancelled_at = NULL`)
-	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/work-orders")
-	b.WantNoText("selected")
-	b.Click("thead .all")
-	b.WantText("5 selected")
-	b.Click("tbody tr:nth-child(2) input")
-	b.WantText("4 selected")
-	b.CheckWidth("work orders, four selected")
-	b.Press("Due date…")
-	b.WantText("Set the due date of 4 work orders")
 }
