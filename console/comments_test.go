@@ -28,7 +28,7 @@ func TestComments(t *testing.T) {
 	allowFeedback(s)
 	record, feedback := inReview(t, s, "cat"), newFeedback(t, s)
 	s.Exec(`DELETE FROM notices`)
-	b.SignIn("bob")
+	b.SignIn("bob", "/console")
 	for _, page := range []string{"/console/work-orders/" + record, "/console/feedback/" + feedback} {
 		b.Open(page)
 		b.Fill("text", "The belt is loose.")

@@ -147,8 +147,7 @@ func TestChartsOfDeliveries(t *testing.T) {
 	newRecord(t, s)
 	dispatch(t, s, "erp_hook", responding(http.StatusServiceUnavailable, ""))
 	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/webhooks/" + s.ID("erp_hook") + "/deliveries")
+	b.SignIn("ann", "/console/webhooks/"+s.ID("erp_hook")+"/deliveries")
 	b.Unfold("Charts of the address")
 	b.Do(chromedp.WaitVisible(chromedp.CSS("figure.chart svg")))
 	b.WantText("Attempts per hour by outcome", "1 delivered, 1 failed and repeated", "Latency per hour")
@@ -162,8 +161,7 @@ func TestChartsOfDeliveries(t *testing.T) {
 	b.WantText("200 OK", "503 Service Unavailable")
 
 	plain := s.BrowserWithoutScripts(t)
-	plain.SignIn("ann")
-	plain.Open("/console/deliveries")
+	plain.SignIn("ann", "/console/deliveries")
 	plain.Unfold("Charts of all deliveries")
 	plain.Press("Open them as a page")
 	plain.WantText("Attempts per hour by outcome")
@@ -184,8 +182,7 @@ func TestRowsAreSelectedAtOnce(t *testing.T) {
 	s.Exec(`UPDATE work_orders SET status = 'open', completed_at = NULL, cancelled_at = NULL`)
 	b := s.Browser(t)
 	const list = "/console/work-orders"
-	b.SignIn("ann")
-	b.Open(list)
+	b.SignIn("ann", list)
 	b.WantNoText("selected")
 	want := func(rows string) {
 		t.Helper()
@@ -225,7 +222,7 @@ func TestChartsMoveNothing(t *testing.T) {
 	dispatch(t, s, "erp_hook", responding(http.StatusOK, ""))
 	s.PlantDeliveries("erp_hook", record, models.EventWorkOrderUpdated, models.DeliveryFailed, 500, 60, s.Clock.Now().Add(-time.Hour))
 	b := s.Browser(t)
-	b.SignIn("ann")
+	b.SignIn("ann", "/console")
 	for _, path := range []string{
 		"/console/work-orders", "/console/deliveries", "/console/webhooks/" + s.ID("erp_hook") + "/deliveries", "/console/work-orders/" + record, "/console",
 	} {

@@ -23,7 +23,7 @@ func TestFeedbackIsGivenAndResolved(t *testing.T) {
 			Form("subject", "It leaks", "description", "Water below it.")).Want(http.StatusSeeOther)
 		bob.Get(given.Location()).Want(http.StatusOK, "It leaks", "Water below it.", "Bob Stone", "gave feedback", "Resolve")
 
-		b.SignIn("ann")
+		b.SignIn("ann", "/console")
 		b.PressInSidebar("Notices 2 unread")
 		b.Press("Open: Feedback was opened It leaks")
 		b.WantText("Water below it.", "Headquarters › HVAC ›")

@@ -108,7 +108,7 @@ func TestHostileTextsAreOnlyText(t *testing.T) {
 		return !slices.Contains([]string{"node", "member", "comment", "identity", "id"}, name)
 	}
 	b := s.Browser(t)
-	b.SignIn("ann")
+	b.SignIn("ann", "/console")
 	for _, c := range routeCases {
 		if c.method != http.MethodGet || c.anyone || c.path == "/console/openid/again" {
 			continue

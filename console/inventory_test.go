@@ -19,8 +19,7 @@ func TestTheTreeIsOpened(t *testing.T) {
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		s.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 			SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', $2, 'Room ' || lpad(n::text, 4, '0'), now(), now() FROM generate_series(1, 120) n`, s.Acme.OrganizationID, s.ID("roof"))
-		b.SignIn("bob")
-		b.Open("/console/inventory")
+		b.SignIn("bob", "/console/inventory")
 		b.WantText("Headquarters")
 		b.WantNoText("Annex")
 		scripts := strings.HasSuffix(t.Name(), "with_scripts")
@@ -59,8 +58,7 @@ func TestAssigningOnANode(t *testing.T) {
 		held := func() string {
 			return servicetest.Value[string](s.Fixture, `SELECT coalesce(max(definition_id::text), '') FROM assignments WHERE node_id = $1 AND identity_id = $2`, s.ID("annex"), s.ID("dan"))
 		}
-		b.SignIn("eve")
-		b.Open("/console/inventory")
+		b.SignIn("eve", "/console/inventory")
 		b.Press("Annex")
 		b.Press("Assignees")
 		b.Press("Assign")

@@ -46,8 +46,7 @@ func TestIdsAreCopied(t *testing.T) {
 	page, button := "/console/webhooks/"+s.ID("erp_hook"), `button[aria-label="Copy the id"]`
 	b, plain := s.Browser(t), s.BrowserWithoutScripts(t)
 	for _, one := range []*consoletest.Browser{b, plain} {
-		one.SignIn("ann")
-		one.Open(page)
+		one.SignIn("ann", page)
 	}
 	b.Do(chromedp.Evaluate[chromedp.Void](`navigator.clipboard.writeText = text => { document.title = text; return Promise.resolve() }`))
 	b.Unfold("For programs")

@@ -43,7 +43,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 			s, shown := list(t)
 			b := s.Browser(t)
 			if topic != "visitors" {
-				b.SignIn("ann")
+				b.SignIn("ann", "/console")
 			}
 			for _, page := range shown {
 				page.open(b)
@@ -245,7 +245,7 @@ func TestEmptyPagesAreAccessible(t *testing.T) {
 	s := consoletest.NewSite(t)
 	s.Exec(`UPDATE integrations SET deleted_at = now(), enabled = false`)
 	b := s.Browser(t)
-	b.SignIn("ann")
+	b.SignIn("ann", "/console")
 	for path, want := range map[string]struct{ name, text string }{
 		"/console/integrations": {"integrations-empty", "Three steps"}, "/console/deliveries": {"deliveries-none", "No event yet"},
 		"/console/notices": {"notices-empty", "You have read everything."}, "/console/feedback": {"feedback-empty", "POST /v1/issues"},

@@ -76,7 +76,7 @@ func TestKeysFocusTheSearch(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	b := s.Browser(t)
-	b.SignIn("ann")
+	b.SignIn("ann", "/console")
 	focused := chromedp.WaitVisible(chromedp.CSS("#search:focus"))
 	b.Type("/")
 	b.Do(focused)

@@ -28,8 +28,7 @@ func TestOpeningARecordReadsItsNotices(t *testing.T) {
 	s.SignedIn("bob").Get(path).Want(http.StatusOK, path+"/seen")
 	servicetest.Expect(t, "unread after a GET", unread(), 2)
 	b := s.Browser(t)
-	b.SignIn("bob")
-	b.Open(path)
+	b.SignIn("bob", path)
 	servicetest.Await(t, "one of two notices is read after its record was opened", func() bool { return unread() == 1 })
 }
 
@@ -48,8 +47,7 @@ func TestTheNoticeCountFollows(t *testing.T) {
 	if _, err := chromedp.Call(b.Context, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: quickTimers}); err != nil {
 		t.Fatal(err)
 	}
-	b.SignIn("bob")
-	b.Open(path)
+	b.SignIn("bob", path)
 	b.Fill("text", "Look at")
 	seen := func() string { return servicetest.Value[string](s.Fixture, `SELECT seen_at::text FROM sessions`) }
 	before := seen()

@@ -13,7 +13,7 @@ func TestListsOnATelephone(t *testing.T) {
 	s := consoletest.NewSite(t)
 	fillTables(t, s)
 	b := s.Browser(t)
-	b.SignIn("ann")
+	b.SignIn("ann", "/console")
 	for path, height := range map[string]float64{
 		"/console/work-orders": 64, "/console/deliveries": 64, "/console/notices": 64, "/console/log": 84,
 		"/console/feedback": 64, "/console/people": 400, "/console/teams": 400, "/console/forms": 400, "/console/integrations": 400,
@@ -41,8 +41,7 @@ func TestThePickerFiltersWhileOneTypes(t *testing.T) {
 	t.Parallel()
 	s := consoletest.NewSite(t)
 	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open("/console/work-orders/" + newRecord(t, s) + "/assign")
+	b.SignIn("ann", "/console/work-orders/"+newRecord(t, s)+"/assign")
 	b.WantText("Crew", "Bob Stone")
 	b.Click("#find")
 	b.Type("crE")

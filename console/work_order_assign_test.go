@@ -52,8 +52,7 @@ func TestWorkersAreReplacedInThreeClicks(t *testing.T) {
 	for i, key := range []string{"ann", "bob", "dan", "erp"} {
 		s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) VALUES ($1, $2, 'worker', $3)`, id, s.ID(key), i+10)
 	}
-	b.SignIn("ann")
-	b.Open(path)
+	b.SignIn("ann", path)
 	b.Press("Assign people")
 	b.WantText("Replacing removes Ann Field, Bob Stone, Dan Woods, ERP")
 	b.Choose("identity", s.ID("crew"))

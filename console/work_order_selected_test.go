@@ -192,8 +192,7 @@ func TestSeveralAreAssignedInFewClicks(t *testing.T) {
 	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		ids := []string{newRecord(t, s), newRecord(t, s), newRecord(t, s)}
-		b.SignIn("ann")
-		b.Open("/console/work-orders")
+		b.SignIn("ann", "/console/work-orders")
 		b.WantNoText("Assign…")
 		b.BeginEffort()
 		for _, id := range ids {

@@ -189,8 +189,7 @@ func TestAWorkOrderHasTwoColumns(t *testing.T) {
 	s := consoletest.NewSite(t)
 	_, path := planned(t, s)
 	b := s.Browser(t)
-	b.SignIn("ann")
-	b.Open(path)
+	b.SignIn("ann", path)
 	b.CheckWidth("a work order")
 	const place = `(name => [...document.querySelector(".columns").children].map(e => e.getBoundingClientRect()[name]))`
 	for _, test := range []struct {
@@ -216,8 +215,7 @@ func TestTheMenuOfActions(t *testing.T) {
 	s := consoletest.NewSite(t)
 	_, path := planned(t, s)
 	b := s.Browser(t)
-	b.SignIn("bob")
-	b.Open(path)
+	b.SignIn("bob", path)
 	b.Click("main .drop > summary")
 	b.WantText("Put on hold")
 	b.Check("work-order-actions")
@@ -300,8 +298,7 @@ func TestStepsOfAWorkOrderInABrowser(t *testing.T) {
 	t.Parallel()
 	onBrowsers(t, func(t *testing.T, s *consoletest.Site, b *consoletest.Browser) {
 		path := "/console/work-orders/" + inReview(t, s, "ann")
-		b.SignIn("ann")
-		b.Open(path)
+		b.SignIn("ann", path)
 		b.Fill("comment", "The belt is loose.")
 		b.Press("Send back")
 		b.WantText("Sent back. Its workers are told")

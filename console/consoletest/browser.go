@@ -177,11 +177,11 @@ func (b *Browser) Open(path string) {
 	b.Do(chromedp.Navigate(b.URL + path))
 }
 
-// SignIn opens the console with a session of a person of the fixture.
-func (b *Browser) SignIn(key string) {
+// SignIn opens a page of the site with a session of a person of the fixture.
+func (b *Browser) SignIn(key, path string) {
 	b.t.Helper()
 	call(b, network.SetCookie, network.SetCookieParams{Name: sessionCookie, Value: servicetest.Session(b.site.Fixture, key), URL: b.URL, HTTPOnly: new(true)})
-	b.Open("/console")
+	b.Open(path)
 }
 
 // SignInAs signs in with the e-mail address and Password, as people do.
@@ -249,6 +249,19 @@ func (b *Browser) Fill(name, text string) {
 	b.t.Helper()
 	b.Keys += utf8.RuneCountInString(text)
 	b.Do(chromedp.SetValue(chromedp.CSS(`main [name="`+name+`"]`), text))
+}
+
+// Entered returns what the field with the name shows, in the page's main part.
+func (b *Browser) Entered(name string) string {
+	b.t.Helper()
+	return run(b, chromedp.Value(chromedp.CSS(`main [name="`+name+`"]`)))
+}
+
+// Unfold opens the main part's details whose summary is the text.
+func (b *Browser) Unfold(text string) {
+	b.t.Helper()
+	b.settle()
+	b.Do(chromedp.Click(chromedp.Search(fmt.Sprintf(`//main//summary[normalize-space(.)=%q]`, text)), chromedp.NodeVisible))
 }
 
 // Press presses the main part's button, or follows its link, with the text, and waits for
@@ -329,16 +342,6 @@ func (b *Browser) WantPath(path string) {
 		}
 		return ""
 	})
-}
-
-// Path returns the path of the page that is open.
-func (b *Browser) Path() string {
-	b.t.Helper()
-	at, err := url.Parse(run(b, chromedp.Location()))
-	if err != nil {
-		b.t.Fatal(err)
-	}
-	return at.Path
 }
 
 // await waits until check finds nothing missing, and fails the test with what is after

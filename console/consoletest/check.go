@@ -3,8 +3,8 @@ package consoletest
 import (
 	"bytes"
 	"cmp"
-	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
@@ -24,7 +24,7 @@ import (
 var axe string
 
 // widths are the widths in CSS pixels at which pages are checked.
-var widths = []int64{1280, 768, 390, 320}
+var widths = []int64{1280, 390, 320}
 
 // violation is what axe-core finds.
 type violation struct {
@@ -37,9 +37,8 @@ type violation struct {
 }
 
 // Check checks the page that the browser shows, in light and dark and at every width, and that
-// the browser has reported no problem since the last check. name names its pictures, "" takes
-// none. The page is not loaded again for each of them: what a style sheet says of a width or a
-// theme does not depend on how it came about.
+// the browser has reported no problem since the last check. The page is not loaded again for each
+// of them: what a style sheet says of a width or a theme does not depend on how it came about.
 func (b *Browser) Check(name string) {
 	b.t.Helper()
 	b.settle()
@@ -54,12 +53,10 @@ func (b *Browser) Check(name string) {
 			b.setTheme(theme)
 			b.fits(where, width)
 			b.wantNoProblems(where) // before axe, whose own work may break the policy
-			layouts[theme] = evaluate[string](b, layout)
-			if width == 1280 || width == 320 { // no style of the others differs from both in what it looks for
+			// The style of no other width differs from both in what axe looks for.
+			if width == 1280 || width == 320 {
+				layouts[theme] = evaluate[string](b, layout)
 				b.checkAccess(where, rules[theme])
-			}
-			if directory := os.Getenv("CONSOLE_SCREENSHOTS"); directory != "" && name != "" {
-				b.picture(filepath.Join(directory, fmt.Sprintf("%s-%s-%d.png", name, theme, width)))
 			}
 		}
 		if layouts["light"] != layouts["dark"] {
@@ -98,20 +95,6 @@ func (b *Browser) setTheme(theme string) {
 // OnTelephone makes the window as large as a telephone's.
 func (b *Browser) OnTelephone() { b.t.Helper(); b.resizeTo(phoneWidth, 844) }
 
-// TapAt taps in the middle of the first element that the CSS selector names, on what is there,
-// and waits for the next page.
-func (b *Browser) TapAt(selector string) {
-	b.t.Helper()
-	b.settle()
-	b.Clicks++
-	at := b.middleOf(fmt.Sprintf(`document.querySelector(%q)`, selector))
-	ctx, cancel := context.WithTimeout(b.Context, patience)
-	defer cancel()
-	if _, err := chromedp.RunResponse(ctx, chromedp.MouseClickXY(at[0], at[1])); err != nil {
-		b.t.Fatalf("no page follows a tap on %s: %v\n%s", selector, err, b.describe())
-	}
-}
-
 // Measure returns what the expression is in a window of the size in CSS pixels.
 func (b *Browser) Measure(width, height int64, expression string) float64 {
 	b.t.Helper()
@@ -127,18 +110,21 @@ func (b *Browser) setScripts(on bool) {
 }
 
 // CheckWidth is for a page that Check has seen with other content, which changes what fits and what a policy blocks, and
-// not what axe-core looks for: the page fits more widths, no cell of a table is too narrow to read, and the browser has
+// not what axe-core looks for: the page fits these and more widths, no cell of a table is too narrow to read, and the browser has
 // reported no problem.
-func (b *Browser) CheckWidth(name string) {
+func (b *Browser) CheckWidth(name string, more ...int64) {
 	b.t.Helper()
 	b.settle()
-	for _, width := range append([]int64{900, 640}, widths...) {
+	for _, width := range append([]int64{widths[0], 900, 768, 640, 320}, more...) {
 		b.resize(width)
 		where := fmt.Sprintf("%s, %d px", name, width)
 		b.fits(where, width)
-		// Below some width a table is cards, whose heading is hidden.
+		if width < 640 { // there every table is cards
+			continue
+		}
+		// Elsewhere some are, whose heading is hidden.
 		if narrow := evaluate[[]string](b, `[...document.querySelectorAll("td, th")].filter(e => e.checkVisibility() && e.innerText.trim().length > 3 && e.clientWidth < 48)
-			.filter(e => !e.querySelector(".visually-hidden") && getComputedStyle(e.parentElement.parentElement).position !== "absolute").slice(0, 5).map(e => e.clientWidth + " px: " + e.outerHTML.slice(0, 120))`); len(narrow) > 0 && width >= 640 {
+			.filter(e => !e.querySelector(".visually-hidden") && getComputedStyle(e.parentElement.parentElement).position !== "absolute").slice(0, 5).map(e => e.clientWidth + " px: " + e.outerHTML.slice(0, 120))`); len(narrow) > 0 {
 			b.t.Errorf("%s: cells are too narrow:\n%s", where, strings.Join(narrow, "\n"))
 		}
 	}
@@ -155,17 +141,6 @@ func (b *Browser) fits(where string, width int64) {
 	if wide := evaluate[float64](b, `document.documentElement.scrollWidth`); wide > float64(width) {
 		b.t.Errorf("%s: the page is %v px wide and scrolls sideways: %s", where, wide, b.widest())
 	}
-}
-
-// CheckWidths fails the test if the page that the browser shows scrolls sideways at one of the
-// widths in CSS pixels.
-func (b *Browser) CheckWidths(name string, chosen ...int64) {
-	b.t.Helper()
-	for _, width := range chosen {
-		b.resize(width)
-		b.fits(fmt.Sprintf("%s, %d px", name, width), width)
-	}
-	b.resize(widths[0])
 }
 
 // widest names the elements that make the page too wide.
@@ -190,21 +165,6 @@ func (b *Browser) checkAccess(where, rules string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.problems = nil
-}
-
-func (b *Browser) picture(path string) {
-	b.t.Helper()
-	b.save(path, run(b, chromedp.FullScreenshot(100)))
-}
-
-func (b *Browser) save(path string, content []byte) {
-	b.t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		b.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		b.t.Fatal(err)
-	}
 }
 
 // Pictures for the documentation are this high: at least the sidebar, and not all of a long list.
@@ -278,7 +238,9 @@ func (b *Browser) keep(path string, look Look) {
 	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&content, paletted(shown, pictureHeight)); err != nil {
 		b.t.Fatal(err)
 	}
-	b.save(path, content.Bytes())
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, content.Bytes(), 0o600)); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // pictureColors is the number of colors in a picture: with more, files are larger and look the same.

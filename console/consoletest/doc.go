@@ -13,8 +13,7 @@
 // All tabs of a test program share one process of Chromium, each with its own cookies; Run
 // keeps it between the tests.
 // Its program is CHROMIUM, or the first of the usual programs on PATH, Chromium's headless shell
-// before the others. Without it a test fails with an error that names the package to install. With
-// CONSOLE_SCREENSHOTS=DIRECTORY, Check saves pictures of the pages there.
+// before the others. Without it a test fails with an error that names the package to install.
 //
 // Only tests import this package.
 package consoletest
