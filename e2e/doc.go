@@ -17,16 +17,15 @@
 //   - TestFaultStorm (95 s, 30 of them the storm): kills of everything at once lose and repeat nothing
 //   - TestFaultWorkerCutOffFromTemporal (78 s): a worker without Temporal gives its addresses up
 //   - TestAnOperatorWorksInTheTemporalUI (51 s): the steps of the operators' guides, by clicks
-//   - TestFaultWorkerKilledWhileDelivering (41 s): deliveries in flight are sent again, in order
 //   - TestFaultDatabaseDoesNotAnswer (34 s), TestFaultCommitHangs (26 s): a Postgres that is up and silent
 //   - TestPostmanCollection (33 s): newman runs every request of the collection
+//   - TestFaultWorkerKilledWhileDelivering (30 s): the other worker sends what was in flight again, in order
 //   - TestNothingPersonalInLogsHistoriesAndMetrics (28 s): in all that a run leaves
 //   - TestFaultTemporalDown (28 s), TestMailServerDown (17 s): Temporal, or a worker, is killed during an outage
 //   - TestConsoleJourneys (23 s): the console of real processes, by mouse and by keyboard
 //   - TestEveryWriteInEveryWay (19 s): API, console, commands and Temporal's UI do the same
 //   - TestFaultDiskIsFull (18 s): Postgres without room for its log
 //   - TestCellsBehindOneAddress (17 s): two installations behind the router of docs/scaling.md
-//   - TestFaultOneOfTwoWorkersDies (16 s): the other one takes over
 //   - TestPagesOfTheDemo (console, 15 s): each page, as the pictures of docs/console show it
 //   - TestWorkersOfTwoVersions (14 s): open workflows move between builds, and back
 //   - TestFaultRollingRestart (13 s): an upgrade of all processes under load

@@ -58,36 +58,20 @@ func at(sent, returned time.Duration, c recordedCall) recordedCall {
 	return c
 }
 
+// The storm has very many histories that the model must accept.
 func TestLinearizabilityModel(t *testing.T) {
 	t.Parallel()
 	other := second
 	other.ID = "wo_2"
-	listed := first
-	listed.tag = ""
 	for name, test := range map[string]struct {
 		calls []recordedCall
 		want  bool
 	}{
-		"one after the other": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", ok(first))), at(5, 6, reads(first)), at(7, 8, reads(listed)),
-		}},
-		"overlapping changes in either order": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 6, patches("first", ok(first))), at(4, 5, patches("second", ok(second))), at(7, 8, reads(first)),
-		}},
-		"a lost response whose write happens later": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, reads(created)), at(7, 8, reads(first)),
-		}},
 		"a retry replays the write of the lost response": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patches("first", lost)), at(5, 6, patches("second", ok(second))), at(7, 8, patches("first", replays(first))), at(9, 10, reads(second)),
 		}},
-		"the response comes only to a second try whose client has given up": {want: true, calls: []recordedCall{
-			at(1, 2, creates(lost)), at(1, 3, creates(ok(created))), at(4, 5, reads(created)),
-		}},
 		"conditions that hold and do not hold": {want: true, calls: []recordedCall{
 			at(1, 2, creates(ok(created))), at(3, 4, patchesIf(created, "first", ok(first))), at(5, 6, patchesIf(created, "second", outdated)), at(7, 8, reads(first)),
-		}},
-		"rejected after a lost cancellation": {want: true, calls: []recordedCall{
-			at(1, 2, creates(ok(created))), at(3, 4, cancels(lost)), at(5, 6, patches("first", closed)), at(7, 8, reads(over)),
 		}},
 
 		"an acknowledged change is lost": {calls: []recordedCall{

@@ -2,14 +2,17 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"millwright/activities"
+	"millwright/workflows"
 )
 
 // link forwards TCP connections to a server until it is cut.
@@ -107,6 +110,38 @@ func (l *link) restore() {
 	close(l.open)
 }
 
+// dispatches describes the activities of the first address's workflow in Temporal, for a test that failed.
+func (h *harness) dispatches() string {
+	execution, err := h.temporal.DescribeWorkflowExecution(context.WithoutCancel(h.t.Context()), workflows.WebhookAddressID(h.org.webhookID(1)), "")
+	return fmt.Sprint(execution.GetPendingActivities(), execution.GetPendingWorkflowTask(), err)
+}
+
+// holder returns the index of the worker that runs the first address's dispatcher, -1 if no worker does.
+func (h *harness) holder(workers []*process) int {
+	execution, err := h.temporal.DescribeWorkflowExecution(h.t.Context(), workflows.WebhookAddressID(h.org.webhookID(1)), "")
+	if err != nil {
+		return -1
+	}
+	for _, activity := range execution.GetPendingActivities() {
+		for n, w := range workers {
+			if strings.HasPrefix(activity.GetLastWorkerIdentity(), fmt.Sprintf("%d@", w.cmd.Process.Pid)) {
+				return n
+			}
+		}
+	}
+	return -1
+}
+
+// awaitHolder returns the index of the worker that runs the first address's dispatcher once one does.
+func (h *harness) awaitHolder(workers []*process) (n int) {
+	h.t.Helper()
+	eventually(h.t, deliveryLimit, "a worker runs the dispatcher", func() bool {
+		n = h.holder(workers)
+		return n >= 0
+	})
+	return n
+}
+
 // A worker that Temporal cannot reach still reaches Postgres and the receivers. Another one
 // takes its addresses over.
 func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
@@ -152,11 +187,7 @@ func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
 	}
 	var load sync.WaitGroup
 	load.Go(burst)
-	holder := -1
-	eventually(t, deliveryLimit, "a worker runs the dispatcher", func() bool {
-		holder = h.holder(workers)
-		return holder >= 0
-	})
+	holder := h.awaitHolder(workers)
 
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -196,11 +227,7 @@ func TestFaultWorkerCutOffFromTemporal(t *testing.T) {
 	burst()
 	h.awaitAllDelivered()
 
-	var ledger []*write
-	for _, c := range clients {
-		ledger = append(ledger, c.ledger...)
-	}
-	newAudit(h, i, []*receiver{r}).run(ledger)
+	newAudit(h, i, []*receiver{r}).run(ledgerOf(clients))
 	checkRepeated(t, r, workers, inFlight)
 }
 

@@ -118,8 +118,8 @@ func TestFaultRollingRestart(t *testing.T) {
 	r.respondWith(acceptSlowly)
 	h := newHarness(t, settings{"SHUTDOWN_DELAY": drainFor.String()}, r)
 	first := h.settings["MILLWRIGHT_ADDR"]
-	second, api2 := h.secondAPI()
-	addresses, servers := []string{first, second}, []*process{h.startAPI(nil), api2}
+	second, _ := freePort(t)
+	addresses, servers := []string{first, second}, []*process{h.startAPI(nil), h.startAPI(settings{"MILLWRIGHT_ADDR": second})}
 	workers := []*process{h.startWorker(), h.startWorker()}
 	b := newBalancer(t, addresses...)
 	clients := h.stormClients(4, 7, []string{strings.TrimPrefix(b.server.URL, "http://")}, h.integrator().sharedOrders(2))
@@ -144,12 +144,8 @@ func TestFaultRollingRestart(t *testing.T) {
 	}
 	over()
 	load.Wait()
-	var ledger []*write
-	for _, c := range clients {
-		ledger = append(ledger, c.ledger...)
-	}
-	a := newAudit(h, h.integrator(), []*receiver{r})
-	a.run(ledger)
+	ledger := ledgerOf(clients)
+	newAudit(h, h.integrator(), []*receiver{r}).run(ledger)
 	addFinding(t, "rolling restart", "%d of API servers, %d of workers: %d writes and as many reads, %d failed; %d events, %d of them more than once",
 		len(servers), len(workers), len(ledger), b.failed.Load(), len(r.got())-r.duplicates(), r.duplicates())
 	if n := r.duplicates(); n > 0 {

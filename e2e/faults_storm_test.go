@@ -89,7 +89,8 @@ func TestFaultStorm(t *testing.T) {
 
 	checked := time.Now()
 	a := newAudit(h, h.integrator(), receivers)
-	a.run(st.ledgerOf(a, clients))
+	a.checkResponses(clients)
+	a.run(ledgerOf(clients))
 	a.recordFinalReads(recorder)
 	a.checkLinearizable(recorder)
 	st.report(seed, lasted, time.Since(checked), clients, a)
@@ -117,12 +118,18 @@ func (s *storm) addServers(pg *postgres, temporal *process, temporalPort int) {
 		&part{name: "Postgres", p: pg.p, begin: pg.begin, crash: pg.crash, ready: ready})
 }
 
-// ledgerOf returns the clients' writes, and adds the responses that they should not have got
-// to the faults.
-func (s *storm) ledgerOf(a *audit, clients []*stormClient) (ledger []*write) {
-	s.t.Helper()
+// ledgerOf returns the clients' writes.
+func ledgerOf(clients []*stormClient) (ledger []*write) {
 	for _, c := range clients {
 		ledger = append(ledger, c.ledger...)
+	}
+	return ledger
+}
+
+// checkResponses adds the responses that the clients should not have got to the faults.
+func (a *audit) checkResponses(clients []*stormClient) {
+	a.t.Helper()
+	for _, c := range clients {
 		for _, message := range c.badResponses {
 			a.addFault("responses", "%s", message)
 		}
@@ -130,7 +137,6 @@ func (s *storm) ledgerOf(a *audit, clients []*stormClient) (ledger []*write) {
 			a.addFault("responses", "client %d got 500 %d times", c.number, n)
 		}
 	}
-	return ledger
 }
 
 // fails returns 503 for one event in n the first times it comes.

@@ -53,7 +53,8 @@ func TestSoak(t *testing.T) {
 	wait()
 
 	a := newAudit(s.harness, s.integrator(), s.receivers)
-	ledger := s.ledgerOf(a, clients)
+	a.checkResponses(clients)
+	ledger := ledgerOf(clients)
 	var created []string
 	for _, w := range ledger {
 		if w.acknowledged() {
@@ -66,7 +67,7 @@ func TestSoak(t *testing.T) {
 	report := s.report(reader)
 	t.Log(report) // before the check, which takes minutes
 	a.run(ledger)
-	reader.follow()
+	eventually(t, recoveryLimit, "the changes are read to their end", func() bool { return reader.changes.follow(reader.integrator) == http.StatusOK })
 	for _, id := range created {
 		if reader.changes.records[id] == "" {
 			a.addFault("not in the list of changes", "%s", id)
@@ -206,7 +207,7 @@ type soakReader struct {
 	calls, failed int
 }
 
-// run reads until the context ends.
+// run reads until the context ends: every tenth time the next page of changes.
 func (r *soakReader) run(ctx context.Context) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -217,39 +218,16 @@ func (r *soakReader) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
+		status := 0
 		if n%10 == 0 {
-			r.next()
-			continue
+			status, _ = r.changes.next(r.integrator, 200)
+		} else if response, err := r.call(http.MethodGet, paths[n%len(paths)], "", nil); err == nil {
+			status = response.status
 		}
-		r.read(paths[n%len(paths)])
+		if status == http.StatusOK {
+			r.calls++
+		} else {
+			r.failed++
+		}
 	}
-}
-
-func (r *soakReader) read(path string) {
-	response, err := r.call(http.MethodGet, path, "", nil)
-	if err != nil || response.status != http.StatusOK {
-		r.failed++
-		return
-	}
-	r.calls++
-}
-
-// next reads the next page of changes and reports whether there are more.
-func (r *soakReader) next() (more, ok bool) {
-	status, more := r.changes.next(r.integrator, 200)
-	if status != http.StatusOK {
-		r.failed++
-		return true, false
-	}
-	r.calls++
-	return more, true
-}
-
-// follow reads all changes that are left.
-func (r *soakReader) follow() {
-	r.t.Helper()
-	eventually(r.t, recoveryLimit, "the changes are read to their end", func() bool {
-		more, ok := r.next()
-		return ok && !more
-	})
 }
