@@ -6,12 +6,14 @@ import (
 	"strings"
 	"testing"
 
+	"go.temporal.io/api/enums/v1"
+
 	"millwright/workflows"
 )
 
 // Every event of a history costs Temporal a row, and most cost the reader of a timeline a
 // line. A transition shows three: the wake, the load and the transition. An update
-// needs no wake and no load.
+// needs no wake and no load. After a reset each transition is there once.
 func TestHistoriesAreShort(t *testing.T) {
 	t.Parallel()
 	const steps = 4
@@ -63,4 +65,13 @@ func TestHistoriesAreShort(t *testing.T) {
 		creations = append(creations, h.events(created))
 	}
 	expect("a creation", slices.Min(creations), 8)
+
+	// A reset runs the workflow's code again, with the updates after the reset point. They act once.
+	h.resetToTheStart(flow)
+	eventually(t, deliveryLimit, "the new run shows the transitions", func() bool { return len(h.timeline(flow)) == transitions })
+	i.complete(order)
+	h.awaitWorkflow(flow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
+	if n := h.count(`SELECT count(*) FROM log WHERE record_id = $1 AND action IN ('work_order.held', 'work_order.resumed')`, order); n != 2*steps {
+		t.Errorf("the log has %d changes, want %d: the updates act once each", n, 2*steps)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"testing"
 	"time"
 
 	"go.temporal.io/api/enums/v1"
@@ -16,16 +15,6 @@ import (
 
 	"millwright/workflows"
 )
-
-// newOperatorHarness is an installation in which operators may act on records.
-func newOperatorHarness(t *testing.T, own settings) (*harness, *integrator) {
-	t.Helper()
-	h := newHarness(t, own)
-	h.importWorkforce()
-	h.startWorker()
-	h.startAPI(nil)
-	return h, h.integrator()
-}
 
 // openOrder creates a work order, and returns it and its workflow once operators find it.
 func (h *harness) openOrder(i *integrator) (order, flow string) {
@@ -133,41 +122,5 @@ func (h *harness) resetToTheStart(workflowID string) {
 	})
 	if err != nil {
 		h.t.Fatal(err)
-	}
-}
-
-// Without the setting, operators see records and change none.
-func TestOperatorsDoNotActOnRecordsByDefault(t *testing.T) {
-	t.Parallel()
-	h, i := newOperatorHarness(t, nil)
-	order, flow := h.openOrder(i)
-	if got := h.update(flow, "hold", object{"person": h.org.imported.IDs["manager"]}); !strings.Contains(got, "OPERATOR_ACTIONS") {
-		t.Errorf("hold: %s", got)
-	}
-	if n := h.count(`SELECT count(*) FROM log WHERE record_id = $1 AND action <> 'work_order.created'`, order); n != 0 {
-		t.Errorf("%d other actions are logged", n)
-	}
-}
-
-// A reset runs a workflow's code again, with the updates after the reset point. They act
-// once, and the workflow looks at its work order before it does anything.
-func TestAResetActsOnce(t *testing.T) {
-	t.Parallel()
-	h, i := newOperatorHarness(t, settings{"OPERATOR_ACTIONS": "true"})
-	manager := h.org.imported.IDs["manager"]
-	order, flow := h.openOrder(i)
-	if got := h.update(flow, "hold", object{"person": manager}); got != "on_hold" {
-		t.Fatalf("hold: %s", got)
-	}
-	if got := h.update(flow, "resume", object{"person": manager}); got != "open" {
-		t.Fatalf("resume: %s", got)
-	}
-	h.resetToTheStart(flow)
-	want := []string{"created → open", "open → on_hold", "on_hold → open"}
-	eventually(t, deliveryLimit, "the new run shows the transitions", func() bool { return len(h.timeline(flow)) >= len(want) })
-	i.complete(order)
-	h.awaitWorkflow(flow, enums.WORKFLOW_EXECUTION_STATUS_COMPLETED)
-	if n := h.count(`SELECT count(*) FROM log WHERE record_id = $1 AND action IN ('work_order.held', 'work_order.resumed')`, order); n != 2 {
-		t.Errorf("the updates acted %d times, want once each", n)
 	}
 }

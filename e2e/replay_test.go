@@ -13,7 +13,8 @@ import (
 	"millwright/workflows"
 )
 
-// Before an upgrade, the new program names the open workflows that it cannot continue.
+// Before an upgrade, the new program names the open workflows that it cannot continue. One that rejected
+// an operator's update is none of them.
 func TestOpenWorkflowsReplay(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t)
@@ -27,6 +28,13 @@ func TestOpenWorkflowsReplay(t *testing.T) {
 	h.awaitAttemptsMade(failing, "retrying", 503)
 	for _, id := range []string{workflows.WorkOrderID(first), workflows.WorkOrderID(second), workflows.DeliveryID(failing)} {
 		h.awaitFound(`ExecutionStatus = "Running" AND WorkflowId = "`+id+`"`, id)
+	}
+	// Without the setting, operators see records and change none.
+	if got := h.update(workflows.WorkOrderID(first), "hold", object{"person": h.org.imported.IDs["manager"]}); !strings.Contains(got, "OPERATOR_ACTIONS") {
+		t.Errorf("hold: %s", got)
+	}
+	if n := h.count(`SELECT count(*) FROM log WHERE record_id = $1 AND action <> 'work_order.created'`, first); n != 0 {
+		t.Errorf("%d other actions are logged", n)
 	}
 	said := h.run("health", "workflows")
 	for _, want := range []string{"WorkOrder: 2 open", "Delivery: ", "WebhookAddress: 1 open", "Feedback: 0 open"} {
