@@ -24,16 +24,11 @@ func awaitDelivery(t testing.TB, r *receiver, recordID string) (d delivery) {
 }
 
 // deliveryTo returns the id of the delivery of the record to the n-th receiver.
-func (h *harness) deliveryTo(n int, recordID string) string {
+func (h *harness) deliveryTo(n int, recordID string) (id string) {
 	h.t.Helper()
-	return h.deliveryAt(h.org.webhookID(n), recordID)
-}
-
-func (h *harness) deliveryAt(address, recordID string) (id string) {
-	h.t.Helper()
-	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, address, recordID).Scan(&id)
+	err := h.db.QueryRow(h.t.Context(), `SELECT id FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, h.org.webhookID(n), recordID).Scan(&id)
 	if err != nil {
-		h.t.Fatalf("find the delivery to %s: %v", address, err)
+		h.t.Fatalf("find the delivery to receiver %d: %v", n, err)
 	}
 	return id
 }

@@ -122,9 +122,6 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 	r.mu.Lock()
 	respond := r.respond
-	if r.seen == nil {
-		r.seen, r.first = map[string]bool{}, map[string][]string{}
-	}
 	if !r.seen[d.event.ID] {
 		r.seen[d.event.ID] = true
 		r.first[d.recordID] = append(r.first[d.recordID], d.event.ID)

@@ -297,9 +297,7 @@ func TestWebhooksListIsNarrow(t *testing.T) {
 	if text := strings.Join(h.table("webhooks", "show", h.ID("reader_hook")), "\n"); !strings.Contains(text, "It�moves.") || !strings.Contains(text, h.ID("reader")) {
 		t.Errorf("for people:\n%s", text)
 	}
-	for _, id := range []string{"whk_x", "whk_00000000000000000000000000"} {
-		h.reject(map[string]string{"webhooks show " + id: "there is no webhook address " + id})
-	}
+	h.reject(map[string]string{"webhooks show whk_x": "there is no webhook address whk_x"})
 	h.Exec(`DELETE FROM webhook_health`)
 	if servicetest.Value[int](h.Fixture, `SELECT count(*) FROM webhooks`) != len(h.objects("webhooks", "list")) {
 		t.Error("an address without health is not listed")
