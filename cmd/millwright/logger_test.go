@@ -40,11 +40,3 @@ func TestLogLinesSuitTheirReader(t *testing.T) {
 		})
 	}
 }
-
-func TestUnknownLogFormatIsRejected(t *testing.T) {
-	setRequired(t)
-	t.Setenv("LOG_FORMAT", "xml")
-	if _, err := loadSettings(); err == nil || !strings.Contains(err.Error(), "LOG_FORMAT is malformed; it must be auto, text, json") {
-		t.Errorf("the error is %v", err)
-	}
-}

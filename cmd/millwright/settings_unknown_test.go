@@ -1,9 +1,13 @@
 package main
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"millwright/service/servicetest"
 )
 
 // A misspelt setting stops the start and is named, instead of a default that no one notices.
@@ -42,18 +46,69 @@ func TestEdits(t *testing.T) {
 
 // A malformed setting's form is said: not only what the setting is.
 func TestTheFormOfAMalformedSettingIsSaid(t *testing.T) {
-	for name, test := range map[string]struct{ value, want string }{
-		"CALL_TIMEOUT":           {"25", "a time such as 10s"},
-		"WEBHOOK_RETRY_SCHEDULE": {"1m,x", "times such as 10s, separated by commas"},
-		"MAX_CONNECTIONS":        {"many", "a number"},
-		"WEBHOOK_ALLOW_HTTP":     {"maybe", "true or false"},
-		"TRUSTED_PROXIES":        {"10.0.0.1", "networks such as 10.0.0.0/8, separated by commas"},
-		"LOG_LEVEL":              {"LOUD", "DEBUG, INFO, WARN or ERROR"},
+	setRequired(t)
+	const positive, network, address, origin = "a time above 0", "networks such as 10.0.0.0/8, separated by commas", "host:port", "http:// or https:// and a host, without a path"
+	for _, test := range []struct{ name, value, want string }{
+		{"CALL_TIMEOUT", "25", "a time such as 10s"},
+		{"WEBHOOK_RETRY_SCHEDULE", "1m,x", "times such as 10s, separated by commas"},
+		{"WEBHOOK_RETRY_SCHEDULE", "1m,0s", "times above 0, separated by commas"},
+		{"MAX_CONNECTIONS", "many", "a number"},
+		{"ADDRESS_CALLS_PER_MINUTE", "-1", "a number above 0"},
+		{"WORKER_RECORD_TASKS", "1", "another number"},
+		{"WORKER_POLLERS", "1", "another number"},
+		{"WEBHOOK_ALLOW_HTTP", "maybe", "true or false"},
+		{"TRUSTED_PROXIES", "10.0.0.1", network},
+		{"WEBHOOK_ALLOW_NETWORKS", "10.0.0.0/33", network},
+		{"LOG_LEVEL", "LOUD", "DEBUG, INFO, WARN or ERROR"},
+		{"LOG_FORMAT", "xml", "auto, text, json"},
+		{"MILLWRIGHT_ADDR", "localhost", address},
+		{"METRICS_ADDR", "localhost", address},
+		{"TEMPORAL_ADDRESS", "no such thing", address},
+		{"MILLWRIGHT_PUBLIC_URL", "https://api.example.com/v1", origin},
+		{"MILLWRIGHT_PUBLIC_URL", "//api.example.com", origin},
+		{"WEBHOOK_RESPONSE_TIMEOUT", "-1s", positive},
+		{"WEBHOOK_RESPONSE_TIMEOUT", "31s", "at most 30s"},
+		{"WEBHOOK_SHUTOFF_AFTER", "-72h", positive},
+		{"WEBHOOK_IDLE_TIMEOUT", "-1s", positive},
+		{"SWEEP_INTERVAL", "0s", positive},
+		{"CELL", "eu_1", "1 to 16 lower-case letters and digits"},
 	} {
-		t.Setenv(name, test.value)
-		if _, err := loadSettings(); err == nil || !strings.Contains(err.Error(), name+" is malformed; it must be "+test.want) {
-			t.Errorf("%s=%s: %v", name, test.value, err)
+		t.Setenv(test.name, test.value)
+		if _, err := loadSettings(); err == nil || !strings.Contains(err.Error(), test.name+" is malformed; it must be "+test.want) {
+			t.Errorf("%s=%s: %v", test.name, test.value, err)
 		}
-		t.Setenv(name, "")
+		t.Setenv(test.name, "")
+	}
+}
+
+// A start that fails over a secret names its setting and shows nothing of it.
+func TestSecretsAreInNoStartError(t *testing.T) {
+	setRequired(t)
+	for _, test := range []struct{ name, value string }{
+		{"DATABASE_URL", "hunter2"},
+		{"DATABASE_URL", "postgres://mill:hunter2@[::1/db"},
+		{"DATABASE_URL", "postgres://u:hunter2@h:port/db"},
+		{"DATABASE_URL", "postgres://u:hunter2%zz@h/db"},
+		{"DATABASE_URL", "host=h password='hunter2"},
+		{"TOKEN_SIGNING_KEYS", "t1:hunter2"},
+		{"SECRET_SEALING_KEYS", "s1:aHVudGVyMg=="},
+		{"SMTP_URL", "smtp://u:hunter2@h:port"},
+	} {
+		t.Run(test.name+"="+test.value, func(t *testing.T) {
+			t.Setenv("TOKEN_SIGNING_KEYS", servicetest.TokenKeys)
+			t.Setenv("SECRET_SEALING_KEYS", servicetest.SealingKeys)
+			t.Setenv(test.name, test.value)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			out, err := runWith(ctx, "worker")
+			if err == nil || !strings.Contains(err.Error(), test.name) {
+				t.Fatalf("the error is %v", err)
+			}
+			for _, secret := range []string{"hunter2", "aHVudGVyMg"} {
+				if strings.Contains(out+err.Error(), secret) {
+					t.Errorf("it says %s, %v", out, err)
+				}
+			}
+		})
 	}
 }
