@@ -48,21 +48,6 @@ func TestPeopleCommands(t *testing.T) {
 	}
 }
 
-// A person as whom an operator acts replaces another with the deactivation.
-func TestPeopleAreReplaced(t *testing.T) {
-	h := newHarness(t)
-	h.json("people", "deactivate", "bob@acme.example.com", "--replace-with", "eve@acme.example.com", "--as", "ann@acme.example.com")
-	if h.lastLog(h.ID("bob")) != "Ann Field (operator) person.deactivated" {
-		t.Errorf("logged: %s", h.lastLog(h.ID("bob")))
-	}
-	if !servicetest.Value[bool](h.Fixture, `SELECT EXISTS (SELECT FROM team_members WHERE team_id = $1 AND member_id = $2)`, h.ID("crew"), h.ID("eve")) {
-		t.Error("eve is not in bob's team")
-	}
-	if !servicetest.Value[bool](h.Fixture, `SELECT replaced_by = $2 AND actor_id = $3 AND operated FROM inactivated_identities WHERE identity_id = $1`, h.ID("bob"), h.ID("eve"), h.ID("ann")) {
-		t.Error("housekeeping does not replace bob by eve as ann")
-	}
-}
-
 func TestPeopleCommandsRejectMistakes(t *testing.T) {
 	h := newHarness(t)
 	h.Exec(`UPDATE people SET email = 'pia@acme.example.com' WHERE id = $1`, h.ID("pia"))
