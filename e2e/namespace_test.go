@@ -14,7 +14,7 @@ func TestAWrongNamespaceIsReportedOnce(t *testing.T) {
 	wrong := settings{"TEMPORAL_NAMESPACE": "misspelt"}
 	api, worker := h.startAPI(wrong), h.start("worker", wrong)
 	i := h.integrator()
-	for range 3 { // the worker tries again every two seconds
+	for range 2 { // the worker tries again every two seconds
 		i.create("Replace filter")
 		began := time.Now()
 		eventually(t, deliveryLimit, "wakes and attempts to prepare fail", func() bool { return time.Since(began) > 2500*time.Millisecond })
