@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"go.temporal.io/api/enums/v1"
-
 	"millwright/workflows"
 )
 
@@ -25,9 +23,8 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	off.respondWith(always(http.StatusServiceUnavailable))
 	record := i.create("Fails, is held")
 	failed, held := h.deliveryTo(2, record), h.deliveryTo(3, record)
-	h.awaitAttemptsMade(failed, "retrying", 503)
-	h.awaitAttemptsMade(held, "retrying", 503)
-	h.awaitWorkflow(workflows.DeliveryID(failed), enums.WORKFLOW_EXECUTION_STATUS_RUNNING)
+	h.awaitWaiting(failed)
+	h.awaitWaiting(held) // its workflow would end at once if it looked only after its address is off
 	if err := h.sendUpdate(workflows.DeliveryID(failed), "stop", object{}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +34,10 @@ func TestRestoredTemporalStartsEveryWorkflow(t *testing.T) {
 	feedback := i.createFeedback()
 	second := i.create("Is retried")
 	retrying := h.deliveryTo(2, second)
-	h.awaitAttemptsMade(retrying, "retrying", 503)
+	h.awaitWaiting(retrying)
 	third := i.create("Is due while Temporal is gone")
 	due := h.deliveryTo(2, third)
-	h.awaitAttemptsMade(due, "retrying", 503)
+	h.awaitWaiting(due)
 	records := []string{workflows.WorkOrderID(record), workflows.WorkOrderID(second), workflows.WorkOrderID(third), workflows.FeedbackID(feedback)}
 	want := slices.Clone(records)
 	for n := range 3 {

@@ -20,6 +20,15 @@ type retriedDelivery struct {
 	execution *common.WorkflowExecution
 }
 
+// awaitWaiting waits until the workflow of the delivery, which failed once, waits for the next attempt.
+func (h *harness) awaitWaiting(id string) retriedDelivery {
+	h.t.Helper()
+	h.awaitAttemptsMade(id, "retrying", 503)
+	d := retriedDelivery{h, id, &common.WorkflowExecution{WorkflowId: workflows.DeliveryID(id)}}
+	eventually(h.t, recoveryLimit, "its activity waits", func() bool { return d.activity().GetLastFailure().GetMessage() == "503 Service Unavailable" })
+	return d
+}
+
 // activity returns the pending activity of the workflow, nil without one.
 func (d retriedDelivery) activity() *workflow.PendingActivityInfo {
 	described, err := d.temporal.DescribeWorkflowExecution(d.t.Context(), d.execution.GetWorkflowId(), "")
@@ -71,13 +80,7 @@ func TestRetriesArePausedAndTerminated(t *testing.T) {
 	h.startAPI(nil)
 	i := h.integrator()
 	h.awaitCompared()
-	failing := func(title string) retriedDelivery {
-		d := retriedDelivery{harness: h, id: h.deliveryTo(1, i.create(title))}
-		d.execution = &common.WorkflowExecution{WorkflowId: workflows.DeliveryID(d.id)}
-		h.awaitAttemptsMade(d.id, "retrying", 503)
-		eventually(t, recoveryLimit, "its activity waits", func() bool { return d.activity().GetLastFailure().GetMessage() == "503 Service Unavailable" })
-		return d
-	}
+	failing := func(title string) retriedDelivery { return h.awaitWaiting(h.deliveryTo(1, i.create(title))) }
 	service, namespace := h.temporal.WorkflowService(), h.settings["TEMPORAL_NAMESPACE"]
 
 	paused := failing("Is paused")
