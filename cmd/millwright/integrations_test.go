@@ -120,7 +120,6 @@ func TestIntegrationsCommandsThatFail(t *testing.T) {
 		"integrations turn-off " + reader + " --as ''":                                         "--as: there is no person",
 		"integrations turn-off " + reader + " --as " + h.ID("erp"):                             "--as: there is no person",
 		"integrations turn-off " + reader + " --as " + h.ID("bob"):                             "permission",
-		"integrations scopes " + reader + " --scope root":                                      `there is no scope "root"; choose from`,
 		"integrations scopes " + reader:                                                        `"scope"`,
 		"integrations scopes " + reader + " --scope ''":                                        "at least one scope",
 		"integrations create --organization acme --name x --scope people:read --definition ''": "no such role",

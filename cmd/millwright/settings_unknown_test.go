@@ -33,17 +33,6 @@ func TestUnknownSettings(t *testing.T) {
 	}
 }
 
-func TestEdits(t *testing.T) {
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"abc", "abc", 0}, {"abc", "", 3}, {"", "ab", 2}, {"schedule", "scheduel", 2}, {"kitten", "sitting", 3}} {
-		if got := edits(test.a, test.b); got != test.want {
-			t.Errorf("edits(%q, %q) = %d, want %d", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 // A malformed setting's form is said: not only what the setting is.
 func TestTheFormOfAMalformedSettingIsSaid(t *testing.T) {
 	setRequired(t)
@@ -84,24 +73,20 @@ func TestTheFormOfAMalformedSettingIsSaid(t *testing.T) {
 // A start that fails over a secret names its setting and shows nothing of it.
 func TestSecretsAreInNoStartError(t *testing.T) {
 	setRequired(t)
-	for _, test := range []struct{ name, value string }{
-		{"DATABASE_URL", "hunter2"},
-		{"DATABASE_URL", "postgres://mill:hunter2@[::1/db"},
-		{"DATABASE_URL", "postgres://u:hunter2@h:port/db"},
-		{"DATABASE_URL", "postgres://u:hunter2%zz@h/db"},
-		{"DATABASE_URL", "host=h password='hunter2"},
-		{"TOKEN_SIGNING_KEYS", "t1:hunter2"},
-		{"SECRET_SEALING_KEYS", "s1:aHVudGVyMg=="},
-		{"SMTP_URL", "smtp://u:hunter2@h:port"},
+	for _, setting := range []string{
+		"DATABASE_URL=hunter2", "DATABASE_URL=postgres://mill:hunter2@[::1/db", "DATABASE_URL=postgres://u:hunter2@h:port/db",
+		"DATABASE_URL=postgres://u:hunter2%zz@h/db", "DATABASE_URL=host=h password='hunter2",
+		"TOKEN_SIGNING_KEYS=t1:hunter2", "SECRET_SEALING_KEYS=s1:aHVudGVyMg==", "SMTP_URL=smtp://u:hunter2@h:port",
 	} {
-		t.Run(test.name+"="+test.value, func(t *testing.T) {
+		t.Run(setting, func(t *testing.T) {
+			name, value, _ := strings.Cut(setting, "=")
 			t.Setenv("TOKEN_SIGNING_KEYS", servicetest.TokenKeys)
 			t.Setenv("SECRET_SEALING_KEYS", servicetest.SealingKeys)
-			t.Setenv(test.name, test.value)
+			t.Setenv(name, value)
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			out, err := runWith(ctx, "worker")
-			if err == nil || !strings.Contains(err.Error(), test.name) {
+			if err == nil || !strings.Contains(err.Error(), name) {
 				t.Fatalf("the error is %v", err)
 			}
 			for _, secret := range []string{"hunter2", "aHVudGVyMg"} {

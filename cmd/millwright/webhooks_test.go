@@ -60,11 +60,6 @@ func TestWebhooksCommands(t *testing.T) {
 		t.Errorf("the deliveries are %v", list)
 	}
 	failed := list[1]["id"].(string)
-	for _, command := range []string{"webhooks list --integration " + h.ID("erp"), "deliveries list --status held,failed", "deliveries show " + failed} {
-		if text := strings.Join(h.table(words(command)...), "\n"); !strings.Contains(text, hook) || strings.Contains(text, "whsec_") {
-			t.Errorf("%s prints\n%s", command, text)
-		}
-	}
 	shown := object(strings.Replace(deliveryMembers, " created_at", " attempts_made created_at", 1), "deliveries show "+failed)
 	wantMembers(t, shown["attempts_made"].([]any)[0].(map[string]any), "error latency_ms number remote_ip response_body response_body_base64 started_at status")
 	if text := strings.Join(h.table("deliveries", "show", failed), "\n"); !strings.Contains(text, "Not now�[2J") {
