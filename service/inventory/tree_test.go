@@ -88,14 +88,10 @@ func TestNodesAreInNaturalOrder(t *testing.T) {
 		FROM unnest(ARRAY['Room 10', 'Zone 1', 'room 9', 'Room 2', 'Ätna', 'Room 2b', 'Room 100', 'Room 1.10', 'Room 1.9']) WITH ORDINALITY u (name, n)`, f.Acme.OrganizationID, f.ID("annex"))
 	const want = "Ätna, Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100, Zone 1"
 	servicetest.Expect(t, "the level", levelOf(t, f, "ann", "annex"), want)
-	var names []string
 	creatable, err := f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), "")
-	for _, n := range creatable.Nodes {
-		names = append(names, n.Name)
-	}
-	if got := strings.Join(names, ", "); got != want || err != nil {
-		t.Errorf("the creatable nodes are %s (%v)", got, err)
-	}
+	servicetest.Must(t, err)
+	names := servicetest.Listed(creatable.Nodes, func(n records.CreatableNode) string { return n.Name })
+	servicetest.Expect(t, "the creatable nodes", names, want)
 	creatable, err = f.Records.CreatableNodes(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"), creatable.Nodes[6].ID)
 	if err != nil || len(creatable.Nodes) != 2 || creatable.Nodes[0].Name != "Room 100" {
 		t.Errorf("the next page is %+v (%v)", creatable.Nodes, err)
@@ -107,14 +103,9 @@ func TestNodesAreInNaturalOrder(t *testing.T) {
 			t.Errorf("the page after %s is %+v (%v)", unseen, creatable.Nodes, err)
 		}
 	}
-	names = nil
 	found, err := f.Inventory.SearchNodes(t.Context(), servicetest.Person(t, f, "ann"), inventory.NodeSearch{Text: "room"})
-	for _, n := range found {
-		names = append(names, n.Name)
-	}
-	if got := strings.Join(names, ", "); got != "Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100" || err != nil {
-		t.Errorf("the search finds %s (%v)", got, err)
-	}
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "found", namesOf(found), "Room 1.9, Room 1.10, Room 2, Room 2b, room 9, Room 10, Room 100")
 }
 
 // A person sees of a node what it is, where, and what it may do there.
@@ -131,11 +122,8 @@ func TestANodeOfAPerson(t *testing.T) {
 		{"eve", "hq", "not_found"}, {"pia", "ahu1", "not_found"}, {"ann", "depot", "not_found"}, {"pia", "depot", "[] [inventory.read work_orders.create work_orders.delete work_orders.forward work_orders.read work_orders.update] true"},
 	} {
 		node, err := f.Inventory.NodeForPerson(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
-		var path []string
-		for _, n := range node.Path {
-			path = append(path, fmt.Sprint(n.Name, " ", n.Seen))
-		}
-		got := fmt.Sprintf("[%s] %v %v", strings.Join(path, ", "), node.Grants, node.MayAssign)
+		path := servicetest.Listed(node.Path, func(n inventory.SeenNode) string { return fmt.Sprint(n.Name, " ", n.Seen) })
+		got := fmt.Sprintf("[%s] %v %v", path, node.Grants, node.MayAssign)
 		if err != nil {
 			got = string(models.CodeOf(err))
 		}
@@ -185,14 +173,9 @@ func TestRecordsOfANode(t *testing.T) {
 		servicetest.Must(t, err)
 		given, err := f.Pages.NodeFeedback(t.Context(), servicetest.Person(t, f, test.who), f.ID(test.node))
 		servicetest.Must(t, err)
-		var titles, subjects []string
-		for _, w := range orders {
-			titles = append(titles, w.Title)
-		}
-		for _, i := range given {
-			subjects = append(subjects, i.Subject)
-		}
-		servicetest.Expect(t, test.who+" at "+test.node, strings.Join(titles, ", ")+" / "+strings.Join(subjects, ", "), test.want)
+		titles := servicetest.Listed(orders, func(w models.WorkOrderRecord) string { return w.Title })
+		subjects := servicetest.Listed(given, func(f models.FeedbackRecord) string { return f.Subject })
+		servicetest.Expect(t, test.who+" at "+test.node, titles+" / "+subjects, test.want)
 	}
 }
 
@@ -204,56 +187,41 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	f := servicetest.New(t)
 	f.Exec(`VACUUM ANALYZE`)
 	ann, bob, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
-	level := func(who store.Actor, name string) func() (int, error) {
+	reads, filled := map[string]servicetest.BoundedRead{}, false
+	add := func(name string, want int, read func() (int, error)) {
+		reads[name] = servicetest.BoundedRead{Tables: []string{"inventory_nodes", "inventory_closure", "assignments"}, Most: 300, Do: func() error {
+			found, err := read()
+			if filled {
+				servicetest.Expect(t, name, found, want)
+			}
+			return err
+		}}
+	}
+	level := func(who store.Actor, level inventory.NodeLevel) func() (int, error) {
 		return func() (int, error) {
-			found, err := f.Inventory.Level(t.Context(), who, inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: name, AfterID: strings.Repeat("0", min(1, len(name)))})
+			found, err := f.Inventory.Level(t.Context(), who, level)
 			return len(found), err
 		}
 	}
-	reads := []struct {
-		what string
-		want int
-		do   func() (int, error)
-	}{
-		{"the first page of a level", 50, level(bob, "")}, {"a page in the middle", 50, level(bob, "Room 5")}, {"a page of an administrator", 50, level(ann, "Room 5")},
-		{"the top", 1, func() (int, error) {
-			found, err := f.Inventory.Level(t.Context(), bob, inventory.NodeLevel{})
-			return len(found), err
-		}},
-		{"the top of an administrator", 2, func() (int, error) {
-			found, err := f.Inventory.Level(t.Context(), ann, inventory.NodeLevel{})
-			return len(found), err
-		}},
-		{"a search in another organization", 1, func() (int, error) {
-			found, err := f.Inventory.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "d"})
-			return len(found), err
-		}},
-	}
-	for _, read := range reads {
-		servicetest.Must(t, servicetest.ErrorOf(read.do()))
-	}
-	var names, keys, words []string
-	for n := range 4000 {
-		name := fmt.Sprintf("Room %d", n+1)
-		names, keys, words = append(names, name), append(keys, models.SortKey(name)), append(words, models.WordsOf(f.Acme.OrganizationID, nil, name).String())
-	}
-	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, sort_key, words, created_at, changed_at)
-		SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', $2, name, key, words::tsvector, now(), now()
-		FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY u (name, key, words, n)`, f.Acme.OrganizationID, f.ID("hq"), names, keys, words)
-	for _, when := range []string{"few nodes", "many nodes, analyzed"} {
-		for _, read := range reads {
-			count := func() int {
-				f.FlushStatistics()
-				return f.PagesRead(`relname IN ('inventory_nodes', 'inventory_closure', 'assignments')`)
-			}
-			before := count()
-			n, err := read.do()
-			if pages := count() - before; err != nil || n != read.want || pages > 250 {
-				t.Errorf("%s: %s has %d nodes, want %d, and reads %d pages, error %v", when, read.what, n, read.want, pages, err)
-			} else {
-				t.Logf("%s: %s reads %d pages", when, read.what, pages)
-			}
+	middle := inventory.NodeLevel{ParentID: f.ID("hq"), AfterName: "Room 5", AfterID: "0"}
+	add("the first page of a level", 50, level(bob, inventory.NodeLevel{ParentID: f.ID("hq")}))
+	add("a page in the middle", 50, level(bob, middle))
+	add("a page of an administrator", 50, level(ann, middle))
+	add("the top", 1, level(bob, inventory.NodeLevel{}))
+	add("the top of an administrator", 2, level(ann, inventory.NodeLevel{}))
+	add("a search in another organization", 1, func() (int, error) {
+		found, err := f.Inventory.SearchNodes(t.Context(), pia, inventory.NodeSearch{Text: "d"})
+		return len(found), err
+	})
+	servicetest.WantBounded(t, f, reads, func() {
+		var names, keys, words []string
+		for n := range 4000 {
+			name := fmt.Sprintf("Room %d", n+1)
+			names, keys, words = append(names, name), append(keys, models.SortKey(name)), append(words, models.WordsOf(f.Acme.OrganizationID, nil, name).String())
 		}
-		f.Exec(`VACUUM ANALYZE`)
-	}
+		f.Plant(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, sort_key, words, created_at, changed_at)
+			SELECT 'loc_' || lpad(n::text, 26, '0'), $1, 'location', $2, name, key, words::tsvector, now(), now()
+			FROM unnest($3::text[], $4::text[], $5::text[]) WITH ORDINALITY u (name, key, words, n)`, f.Acme.OrganizationID, f.ID("hq"), names, keys, words)
+		filled = true
+	}, func() { f.Exec(`VACUUM ANALYZE`) })
 }

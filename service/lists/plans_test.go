@@ -92,24 +92,24 @@ func TestPagesReadLittleMoreThanTheyShow(t *testing.T) {
 // fillForPlans adds 3,000 records of each kind on the nodes that the readers of the tests of
 // plans see. All but one of each are closed. It adds as many forms with questions, of which 30 are not retired.
 func fillForPlans(f *servicetest.Fixture) {
-	f.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+	f.Plant(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 3000) n`,
 		f.Acme.OrganizationID, f.ID("mast"))
-	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
+	f.Plant(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at)
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', CASE n WHEN 1 THEN 'open' ELSE 'complete' END, $3, now(), now(),
 			CASE WHEN n > 1 THEN now() END
 		FROM generate_series(1, 3000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position) SELECT id, $1, 'worker', 0 FROM work_orders`, f.ID("cat"))
 	f.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position)
 		SELECT id, $1, 'consultant', 1 FROM work_orders`, f.ID("polar"))
-	f.Exec(`INSERT INTO forms (id, organization_id, name, created_at, changed_at, retired)
+	f.Plant(`INSERT INTO forms (id, organization_id, name, created_at, changed_at, retired)
 		SELECT 'frm_' || lpad(n::text, 26, '0'), $1, 'x', now(), now(), n > 30 FROM generate_series(1, 3000) n`, f.Acme.OrganizationID)
 	f.Exec(`INSERT INTO questions (id, form_id, position, label, type, required)
 		SELECT 'qst_' || lpad((n * 10 + q)::text, 26, '0'), 'frm_' || lpad(n::text, 26, '0'), q, 'x', 'single_choice', false
 		FROM generate_series(1, 3000) n, generate_series(0, 2) q`)
 	f.Exec(`INSERT INTO question_options (id, question_id, position, label)
 		SELECT 'opt_' || right(id, 25) || o, id, o, 'x' FROM questions, generate_series(0, 1) o WHERE id < 'qst_00000000000000000000099999'`)
-	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
+	f.Plant(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), $1, $2, 'x', CASE n WHEN 1 THEN 'open' ELSE 'resolved' END, $3, now(), now(),
 			CASE WHEN n > 1 THEN now() END
 		FROM generate_series(1, 3000) n`, f.Acme.OrganizationID, f.ID("ahu1"), f.ID("erp"))

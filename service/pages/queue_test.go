@@ -101,13 +101,13 @@ func TestWorkOrderQueueReadsLittle(t *testing.T) {
 	s.AnalyzeOnce(tables)
 	reads := map[string]servicetest.BoundedRead{}
 	for _, reader := range []string{"ann", "bob", "cat"} {
-		reads[reader] = servicetest.BoundedRead{Tables: tables, Most: 5000, Do: func() error { queueOf(s, reader); return nil }}
+		reads[reader] = servicetest.BoundedRead{Tables: tables, Most: 1000, Do: func() error { queueOf(s, reader); return nil }}
 	}
 	servicetest.WantBounded(t, s.Fixture, reads, func() {
-		s.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, target_date, created_by, created_at, changed_at, completed_at)
+		s.Plant(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, target_date, created_by, created_at, changed_at, completed_at)
 			SELECT 'wo_' || lpad(n::text, 26, '0'), $1, n, $2, 'x', 'none', CASE WHEN n % 2 = 1 THEN 'open' ELSE 'complete' END, $4::timestamptz - n * interval '1 minute', $3, now(), now(),
 				CASE WHEN n % 2 = 0 THEN now() END
-			FROM generate_series(1, 20000) n`, s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), s.Clock.Now())
+			FROM generate_series(1, 5000) n`, s.Acme.OrganizationID, s.ID("ahu1"), s.ID("erp"), s.Clock.Now())
 		s.Exec(`INSERT INTO work_order_assignees (work_order_id, identity_id, role, position, closed) SELECT id, $1, 'worker', 0, true FROM work_orders WHERE number % 2 = 0`, s.ID("bob"))
 	})
 }

@@ -2,7 +2,6 @@ package records_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"millwright/service/records"
@@ -18,18 +17,19 @@ import (
 func TestChecksStartFromTheNode(t *testing.T) {
 	t.Parallel()
 	h := servicetest.NewHarness(t)
-	h.Exec(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
+	h.Plant(`INSERT INTO inventory_nodes (id, organization_id, kind, parent_id, name, created_at, changed_at)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, 'equipment', $2, 'x', now(), now() FROM generate_series(1, 1000) n`,
 		h.Acme.OrganizationID, h.ID("hvac"))
-	h.AnalyzeOnce(tablesOfPermissions)
+	tables := []string{"assignments", "inventory_closure", "permission_definitions", "team_members"}
+	h.AnalyzeOnce(tables)
 	erp, ann, ctx := h.As("erp"), h.As("ann"), t.Context()
 	node, calls := fmt.Sprintf("eqp_%026d", 500), 0
 	key := func() store.Key {
 		calls++
 		return store.ForCall(fmt.Sprint("k", calls), "POST", "/", []byte("body"), "")
 	}
-	create := func() string {
-		result, err := h.Records.CreateWorkOrder(ctx, ann, store.NoKey, records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("bob")})
+	create := func(by store.Actor, worker string) string {
+		result, err := h.Records.CreateWorkOrder(ctx, by, key(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs(worker)})
 		return h.MustWrite(result, err).ID
 	}
 	report := func() string {
@@ -37,60 +37,34 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		servicetest.Must(t, err)
 		return result.RecordID
 	}
-	id, issue, title := create(), report(), ""
-	change := func(actor store.Actor) func() {
-		return func() {
+	id, issue, title := create(ann, "bob"), report(), ""
+	change := func(actor store.Actor) func() error {
+		return func() error {
 			title += "x"
-			h.MustWrite(h.Records.UpdateWorkOrder(ctx, actor, key(), id, records.WorkOrderPatch{Title: records.Sent[string]{Value: title, Set: true}}))
+			return servicetest.ErrorOf(h.Records.UpdateWorkOrder(ctx, actor, key(), id, records.WorkOrderPatch{Title: sent(title)}))
 		}
 	}
-	read := func(read func() ([]byte, error)) func() {
-		return func() {
-			servicetest.Must(t, servicetest.ErrorOf(read()))
-		}
-	}
-	checks := []struct {
-		what string
-		do   func()
-	}{
-		{"a work order", read(func() ([]byte, error) { return h.Records.WorkOrder(ctx, erp, id) })},
-		{"feedback", read(func() ([]byte, error) { return h.Records.Feedback(ctx, erp, issue) })},
-		{"a node", read(func() ([]byte, error) { return h.Inventory.Node(ctx, erp, "equipment", node) })},
-		{"a history", read(func() ([]byte, error) { _, err := h.Records.History(ctx, erp, id); return nil, err })},
-		{"an event of another's change", change(ann)},
-		{"a claim", func() {
-			if claimed, err := h.Webhooks.Claim(ctx, h.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 4}); err != nil || len(claimed.Deliveries) == 0 {
-				t.Errorf("%d deliveries are claimed, error %v", len(claimed.Deliveries), err)
+	reads := map[string]servicetest.BoundedRead{}
+	for name, do := range map[string]func() error{
+		"a work order":                 func() error { return servicetest.ErrorOf(h.Records.WorkOrder(ctx, erp, id)) },
+		"feedback":                     func() error { return servicetest.ErrorOf(h.Records.Feedback(ctx, erp, issue)) },
+		"a node":                       func() error { return servicetest.ErrorOf(h.Inventory.Node(ctx, erp, "equipment", node)) },
+		"a history":                    func() error { return servicetest.ErrorOf(h.Records.History(ctx, erp, id)) },
+		"an event of another's change": change(ann),
+		"a claim": func() error {
+			claimed, err := h.Webhooks.Claim(ctx, h.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 4})
+			if len(claimed.Deliveries) == 0 {
+				t.Error("nothing is claimed")
 			}
-		}},
-		{"a change", change(erp)},
-		{"a creation", func() {
-			result, err := h.Records.CreateWorkOrder(ctx, erp, key(), records.NewWorkOrder{InventoryID: node, Title: "x", Assignees: h.IDs("erp")})
-			h.MustWrite(result, err)
-		}},
-		{"a creation of feedback", func() { report() }},
+			return err
+		},
+		"a change":               change(erp),
+		"a creation":             func() error { create(erp, "erp"); return nil },
+		"a creation of feedback": func() error { report(); return nil },
+	} {
+		reads[name] = servicetest.BoundedRead{Do: do, Tables: tables, Most: 300}
 	}
-	measure := func(when string) {
-		t.Helper()
-		const times, most = 4, 300
-		for _, check := range checks {
-			check.do()
-			before := pagesOfPermissions(h)
-			for range times {
-				check.do()
-			}
-			if pages := (pagesOfPermissions(h) - before) / times; pages > most {
-				t.Errorf("%s: %s reads %d pages about permissions, want at most %d", when, check.what, pages, most)
-			} else {
-				t.Logf("%s: %s reads %d pages about permissions", when, check.what, pages)
-			}
-		}
-	}
-	measure("few permissions")
-	plantPermissions(h, "erp")
-	measure("many permissions")
-	h.Exec(`VACUUM ANALYZE`)
-	measure("many permissions, analyzed")
+	servicetest.WantBounded(t, h.Fixture, reads, func() {}, func() { plantPermissions(h, "erp") }, func() { h.Exec(`VACUUM ANALYZE`) })
 }
 
 // plantPermissions gives the identity the definition of everything on each of 1,000
@@ -102,7 +76,7 @@ func plantPermissions(h *servicetest.Harness, key string) {
 	h.Exec(`INSERT INTO assignments (node_id, identity_id, definition_id, organization_id)
 		SELECT 'eqp_' || lpad(n::text, 26, '0'), $1, $2, $3 FROM generate_series(1, $4::integer) n`,
 		h.ID(key), h.ID("full"), h.Acme.OrganizationID, nodes)
-	h.Exec(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
+	h.Plant(`INSERT INTO identities (id, organization_id, kind, name, created_at, changed_at)
 		SELECT left(id, 20) || lpad(n::text, 10, '0'), organization_id, kind, name, created_at, created_at
 		FROM identities, generate_series(1, $2::integer) n WHERE id = $1`, h.ID("ann"), others)
 	for first := 1; first <= others; first += 500 { // a statement has a limited time
@@ -110,14 +84,4 @@ func plantPermissions(h *servicetest.Harness, key string) {
 			SELECT 'eqp_' || lpad((n % $4::integer + 1)::text, 26, '0'), left($1::text, 20) || lpad(n::text, 10, '0'), $2, $3
 			FROM generate_series($5::integer, $5 + 499) n`, h.ID("ann"), h.ID("reading"), h.Acme.OrganizationID, nodes, first)
 	}
-}
-
-// tablesOfPermissions contain the permissions on nodes.
-var tablesOfPermissions = []string{"assignments", "inventory_closure", "permission_definitions", "team_members"}
-
-// pagesOfPermissions returns how many pages of these tables have been read.
-func pagesOfPermissions(h *servicetest.Harness) int {
-	h.T.Helper()
-	h.FlushStatistics()
-	return h.PagesRead(`relname IN ('` + strings.Join(tablesOfPermissions, "', '") + `')`)
 }

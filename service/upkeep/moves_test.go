@@ -26,7 +26,7 @@ inventory: [{key: hq, kind: location, name: Headquarters, children: [{key: roof,
 // plantBelow inserts work orders of a node with the numbers from first to last in
 // their ids.
 func plantBelow(f *servicetest.Fixture, node string, first, last int) {
-	f.Exec(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
+	f.Plant(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)
 		SELECT 'wo_' || lpad(n::text, 26, '0'), $1, $2, 'x', 'none', 'open', $3, now(), now() FROM generate_series($4::integer, $5) n`,
 		f.Acme.OrganizationID, node, f.ID("ann"), first, last)
 }

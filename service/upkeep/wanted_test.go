@@ -7,7 +7,6 @@ import (
 
 	"millwright/service/servicetest"
 	"millwright/service/store"
-	"millwright/service/upkeep"
 )
 
 // addOrganizations adds organizations with records of all statuses.
@@ -19,12 +18,12 @@ func addOrganizations(f *servicetest.Fixture, organizations, orders, feedback in
 			END LOOP; END $$`)
 	}
 	f.Exec(`INSERT INTO organizations (id, key, created_at) SELECT 'idn_' || n, n, now() FROM generate_series(1, $1::int) n`, organizations)
-	f.Exec(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, cancelled_at)
+	f.Plant(`INSERT INTO work_orders (id, organization_id, number, inventory_id, title, priority, status, created_by, created_at, changed_at, completed_at, cancelled_at)
 		SELECT 'wo_' || lpad(n::text, 26, '0'), 'idn_' || n % $1::int / 2 + 1, n, 'n', 'x', 'none', s, 'p', now(), now(),
 			CASE s WHEN 'complete' THEN now() END, CASE s WHEN 'cancelled' THEN now() END
 		FROM generate_series(1, $2::int) n CROSS JOIN LATERAL (SELECT (ARRAY['open', 'in_progress', 'sent_to_inspection',
 			'back_from_inspection', 'complete', 'cancelled', 'on_hold'])[n % 7 + 1] AS s) x`, organizations, orders)
-	f.Exec(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
+	f.Plant(`INSERT INTO feedback (id, organization_id, inventory_id, subject, status, created_by, created_at, changed_at, resolved_at)
 		SELECT 'iss_' || lpad(n::text, 26, '0'), 'idn_' || n % $1::int / 2 + 1, 'n', 'x', CASE n % 2 WHEN 0 THEN 'open' ELSE 'resolved' END, 'p', now(), now(),
 			CASE n % 2 WHEN 1 THEN now() END
 		FROM generate_series(1, $2::int) n`, organizations, feedback)
@@ -69,24 +68,16 @@ func TestOpenRecordsKeepRightPlans(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	f.Exec(`VACUUM ANALYZE`)
-	conn, exec := servicetest.Connection(t, f.Pool.Config().ConnString())
-	exec(`SET plan_cache_mode = 'force_generic_plan'; SET enable_seqscan = off; SET jit = off; SET statement_timeout = 0`) // as the service does
-	page := func(name, organization, id string) (plan string, blocks int) {
-		t.Helper()
-		return servicetest.Explain(t, conn, name, `'{open,in_progress}', '`+organization+`', '`+id+`', 20`)
-	}
-	for name, sql := range upkeep.OpenRecordStatements {
-		_, err := conn.Prepare(t.Context(), name, sql)
-		servicetest.Must(t, err)
-		page(name, "", "") // makes the plan
-	}
-	addOrganizations(f, 2000, 30_000, 30_000)
-	for name := range upkeep.OpenRecordStatements {
-		for _, from := range [][2]string{{"", ""}, {"idn_500", "wo_" + strings.Repeat("0", 21) + "15000"}, {"idn_999", "x"}} {
-			plan, blocks := page(name, from[0], from[1])
-			if t.Logf("%s after %v touches %d pages", name, from, blocks); blocks > 250 {
-				t.Errorf("that is more than 250:\n%s", plan)
-			}
+	reads := map[string]servicetest.BoundedRead{}
+	for _, after := range []store.WakeTarget{
+		{}, {OrganizationID: "idn_500", ID: "wo_" + strings.Repeat("0", 21) + "05000"}, {OrganizationID: "idn_999", ID: "x"},
+	} {
+		for _, kind := range []store.TargetKind{store.TargetWorkOrder, store.TargetFeedback} {
+			after.Kind = kind
+			reads[string(kind)+" after "+after.OrganizationID] = servicetest.BoundedRead{Tables: []string{"work_orders", "feedback"}, Most: 200, Do: func() error {
+				return servicetest.ErrorOf(f.Upkeep.OpenRecords(t.Context(), after, 20))
+			}}
 		}
 	}
+	servicetest.WantBounded(t, f, reads, func() { addOrganizations(f, 2000, 10_000, 10_000) })
 }
