@@ -213,11 +213,8 @@ func searched(t *testing.T, f *servicetest.Fixture, actor store.Actor, search re
 		}
 		return page
 	}
-	idsOf := func(page records.WorkOrderPage) (ids []string) {
-		for _, item := range page.Items {
-			ids = append(ids, item.ID)
-		}
-		return ids
+	idsOf := func(page records.WorkOrderPage) []string {
+		return servicetest.Each(page.Items, func(item records.WorkOrderItem) string { return item.ID })
 	}
 	page := read("")
 	for {
@@ -333,10 +330,19 @@ func TestWordsThatManyPlacesHave(t *testing.T) {
 	} {
 		page, err := f.Records.SearchWorkOrders(t.Context(), ann, records.WorkOrderSearch{Text: text}, "", 50)
 		servicetest.Must(t, err)
-		got := []string{}
-		for _, item := range page.Items {
-			got = append(got, strings.TrimLeft(item.ID, "wo_0"))
-		}
+		got := servicetest.Each(page.Items, func(item records.WorkOrderItem) string { return strings.TrimLeft(item.ID, "wo_0") })
 		servicetest.Expect(t, text, fmt.Sprint(got), want)
+	}
+}
+
+// Who changes a title changes the words by which the work order is found.
+func TestAWorkOrderIsFoundByItsNewTitle(t *testing.T) {
+	s := servicetest.NewHarness(t)
+	id := s.NewWorkOrder([]string{"bob"}, nil)
+	servicetest.Must(t, updates(s, "erp", id, records.WorkOrderPatch{Title: sent("Oil the door")}))
+	for text, want := range map[string][]string{"oil": {id}, "filter": nil} {
+		if got := searched(t, s.Fixture, s.As("ann"), records.WorkOrderSearch{Text: text}, 10); !slices.Equal(got, want) {
+			t.Errorf("%q finds %v, want %v", text, got, want)
+		}
 	}
 }
