@@ -18,9 +18,7 @@ import (
 func nameWrites(s *servicetest.Harness) map[string]func(name string) error {
 	ctx, ann, org := s.T.Context(), s.As("ann"), s.Acme.OrganizationID
 	team, err := s.People.CreateTeam(ctx, ann, store.NoKey, org, "Roofers")
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	servicetest.Must(s.T, err)
 	n := 0
 	invite := func(as store.Actor, name string) (people.LinkEmail, error) {
 		n++

@@ -49,14 +49,10 @@ func operatedWrites(s *servicetest.Harness, ann store.Actor) map[string]struct {
 		return s.Records.ReviewWorkOrder(ctx, ann, call, id, records.Review{Approve: true})
 	})
 	given, err := s.Records.CreateFeedback(ctx, s.As("ann"), call, records.NewFeedback{InventoryID: s.ID("ahu1"), Subject: "It rattles"})
-	if err != nil {
-		s.T.Fatal(err)
-	}
+	servicetest.Must(s.T, err)
 	record("resolve feedback", given.RecordID, func(id string) (store.WriteResult, error) { return s.Records.ResolveFeedback(ctx, ann, call, id) })
 	commented := order(annWorks, nil)
-	if err := s.Records.AddComment(ctx, s.As("ann"), store.NoKey, commented, "Since when?"); err != nil {
-		s.T.Fatal(err)
-	}
+	servicetest.Must(s.T, s.Records.AddComment(ctx, s.As("ann"), store.NoKey, commented, "Since when?"))
 	writes["comment"] = write{given.RecordID, func() error { return s.Records.AddComment(ctx, ann, store.NoKey, given.RecordID, "Since when?") }}
 	writes["remove a comment"] = write{commented, func() error {
 		return s.Records.RemoveComment(ctx, ann, store.NoKey, servicetest.Value[string](s.Fixture, `SELECT id FROM comments WHERE record_id = $1`, commented))
@@ -102,9 +98,7 @@ func TestAPersonIsToldOfOperators(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.Exec(`DELETE FROM notices`)
 			s.Wakes.Take()
-			if err := write.do(); err != nil {
-				t.Fatal(err)
-			}
+			servicetest.Must(t, write.do())
 			if !slices.Contains(s.Wakes.Take(), store.WakeTarget{Kind: store.TargetMail, ID: ann.OrganizationID}) {
 				t.Error("no workflow is woken to mail it")
 			}
@@ -114,9 +108,8 @@ func TestAPersonIsToldOfOperators(t *testing.T) {
 			}
 			servicetest.Expect(t, "the notice", servicetest.Value[string](s.Fixture, told, ann.IdentityID), about+" waiting")
 			if models.IsID(about, models.PrefixWorkOrder, models.PrefixFeedback) {
-				if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE person_id = $1`, ann.IdentityID); n != 1 {
-					t.Errorf("she gets %d notices", n)
-				}
+				servicetest.Expect(t, "her notices",
+					servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE person_id = $1`, ann.IdentityID), 1)
 			}
 			inbox, err := s.People.Notices(t.Context(), ann, people.NoticeFilter{})
 			if err != nil || len(inbox) == 0 || inbox[0].RecordID != about || inbox[0].Title == "" {
@@ -134,7 +127,6 @@ func TestAPersonIsNotToldOfHerself(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE kind = 'operator.acted'`); n != 0 {
-		t.Errorf("%d notices of operators", n)
-	}
+	servicetest.Expect(t, "notices of operators",
+		servicetest.Value[int](s.Fixture, `SELECT count(*) FROM notices WHERE kind = 'operator.acted'`), 0)
 }

@@ -56,9 +56,7 @@ func TestDeliveryIDsDrawnByPostgresAreThoseOfNewID(t *testing.T) {
 	if !slices.IsSorted(ids) {
 		t.Error("ids of later events do not sort after earlier ones")
 	}
-	if n := len(slices.Compact(slices.Sorted(slices.Values(ids)))); n != rows {
-		t.Errorf("%d different ids of %d", n, rows)
-	}
+	servicetest.Expect(t, "different ids", len(slices.Compact(slices.Sorted(slices.Values(ids)))), rows)
 	// UUIDv7 (RFC 9562): the version is in the digits 11, the variant in the digits 14.
 	allowed := map[int]string{10: "ef", 13: "89abrstv"}
 	for n := 10; n < 26; n++ {
@@ -136,8 +134,7 @@ func TestAnAddressCreatedWhileAWriteRunsGetsItsEvent(t *testing.T) {
 		t.Fatalf("the update fails: %v", err)
 	}
 	for _, address := range []string{f.ID("erp_hook"), late} {
-		if n := servicetest.Value[int](f.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, address, id); n != 1 {
-			t.Errorf("%d deliveries for %s, want 1", n, address)
-		}
+		servicetest.Expect(t, "deliveries for "+address,
+			servicetest.Value[int](f.Fixture, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND record_id = $2`, address, id), 1)
 	}
 }

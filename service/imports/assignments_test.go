@@ -43,8 +43,7 @@ func TestImportsOfAssignmentsEndTokens(t *testing.T) {
 		"the service company assigned to more nodes":          "organization: {key: acme}\nassignments: [{node: hq, identity: polar, definition: reading}]",
 		"another name and permission to write of definitions": "organization: {key: acme}\npermission_definitions: [{key: reading, name: Seeing, grants: [work_orders.read, work_orders.forward]}]",
 	} {
-		_, err := f.Imports.Overwrite(t.Context(), []byte(file))
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.Imports.Overwrite(t.Context(), []byte(file))))
 		servicetest.Expect(t, "after "+what, accessEpochs(f), after)
 	}
 }

@@ -40,8 +40,7 @@ integrations: [{key: erp, name: INTEGRATION, scopes: [], webhooks: [{key: hook, 
 		}
 		return []byte(strings.NewReplacer(pairs...).Replace(file))
 	}
-	_, err := f.Imports.Compare(t.Context(), fill("", ""))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Imports.Compare(t.Context(), fill("", ""))))
 	for field, complaint := range map[string]string{
 		"KEY": "a organization has no key", "NAME": `organization "key": name is blank`, "PLAN": `organization "key": plan.name is blank`,
 		"DEFINITION": `permission definition "all": name is blank`, "OWN": `organization permission definition "own": name is blank`,

@@ -81,8 +81,7 @@ func TestImportDoesNotUndoWhatWasChanged(t *testing.T) {
 	names := `SELECT string_agg(name, ', ' ORDER BY name) FROM (SELECT name FROM inventory_nodes WHERE id = $1 UNION ALL SELECT name FROM identities WHERE id = $2) n`
 	servicetest.Expect(t, "the names after the rejected import",
 		servicetest.Value[string](f, names, first.IDs["top"], erp), "ERP of the operator, Top")
-	_, err = f.Imports.Overwrite(t.Context(), []byte(file))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Imports.Overwrite(t.Context(), []byte(file))))
 	servicetest.Expect(t, "the names after overwriting",
 		servicetest.Value[string](f, names, first.IDs["top"], erp), "ERP, Roof")
 	wantSentences(t, "after overwriting", compared(t, f, file))
@@ -99,8 +98,7 @@ func TestImportOfWhatWasChangedToo(t *testing.T) {
 	}
 	rename := func(name string) {
 		t.Helper()
-		_, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, name)
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, name)))
 	}
 	rename("Both")
 	importFile(t, f, named("Both"))
@@ -137,8 +135,7 @@ func TestImportDoesNotMakeAgainWhatWasRemoved(t *testing.T) {
 	if _, err := f.Imports.Run(t.Context(), []byte(text)); err == nil {
 		t.Error("the import makes all of it again")
 	}
-	_, err = f.Imports.Overwrite(t.Context(), []byte(text))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Imports.Overwrite(t.Context(), []byte(text))))
 	wantSentences(t, "after overwriting", compared(t, f, text))
 	// The key of a deleted entry may name something else.
 	second := importFile(t, f, text)
@@ -176,8 +173,7 @@ func TestImportHidesSecretsAndPersonalData(t *testing.T) {
 			t.Errorf("shown is %s", shown)
 		}
 	}
-	_, err = f.Imports.Overwrite(t.Context(), []byte(file))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Imports.Overwrite(t.Context(), []byte(file))))
 	left := servicetest.Value[string](f, `SELECT string_agg(d::text, ' ') FROM import_digests d`)
 	for _, text := range []string{"Longfellow", "+12025550100", "@tiny", "secret-of-the-importer", "MTIzNDU2"} {
 		if strings.Contains(left, text) {
@@ -202,12 +198,10 @@ func TestImportAfterReseal(t *testing.T) {
 func TestImportOverRowsWithoutDigests(t *testing.T) {
 	f := servicetest.New(t)
 	erp := importFile(t, f, servicetest.Small).IDs["erp"]
-	_, err := f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")))
 	f.Exec(`DELETE FROM import_digests`)
 	importFile(t, f, servicetest.Small)
-	_, err = f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Integrations.RenameIntegration(t.Context(), store.Operator(), erp, "Changed")))
 	if _, err := f.Imports.Run(t.Context(), []byte(servicetest.Small)); err == nil {
 		t.Error("the first import has left nothing to compare with")
 	}

@@ -29,9 +29,7 @@ func TestImportAgainChangesNothing(t *testing.T) {
 	before := snapshot()
 	f.Clock.Advance(1)
 	second := importFile(t, f, servicetest.Small)
-	if after := snapshot(); after != before {
-		t.Errorf("the second import changed something: %s, before %s", after, before)
-	}
+	servicetest.Expect(t, "what the second import left", snapshot(), before)
 	again := second.Integrations["erp"]
 	if again.ClientSecret != "" || again.Webhooks["hook"].Secret != "" {
 		t.Error("the second import returns secrets")
@@ -78,9 +76,7 @@ forms: [{key: form, name: Form, questions: [{key: q, label: "`+label+`", type: s
 	file("first", "+1")
 	first := positions()
 	file("first", "+1")
-	if again := positions(); again != first {
-		t.Errorf("the same file again changed %s into %s", first, again)
-	}
+	servicetest.Expect(t, "the positions after the same file again", positions(), first)
 	file("second", "+2")
 	second := positions()
 	for i, what := range []string{"form", "person"} {

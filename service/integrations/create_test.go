@@ -124,15 +124,10 @@ func TestCreateIntegrationIsRejected(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			made, err := f.Integrations.CreateIntegration(t.Context(), test.actor, store.NoKey, test.organization, test.in)
-			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
 				t.Fatalf("returned %v, %v, want %s", made, err, test.code)
 			}
-			var pointers []string
-			for _, field := range rejection.Fields {
-				pointers = append(pointers, field.Pointer)
-			}
-			if got := strings.Join(pointers, " "); got != test.pointers || made.ClientSecret != "" {
+			if got := servicetest.Pointers(err); got != test.pointers || made.ClientSecret != "" {
 				t.Errorf("it names %q, want %q", got, test.pointers)
 			}
 			if after := count(); after != before {
@@ -159,11 +154,9 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 	servicetest.Expect(t, "creations are logged",
 		servicetest.Value[int](f, `SELECT count(*) FROM log_records WHERE action = 'integration.created'`), 1)
 	// An integration that is turned off counts, a deleted one does not.
-	_, err := f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("outsider"))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Integrations.TurnIntegrationOff(ctx, ann, store.NoKey, f.ID("outsider"))))
 	servicetest.WantCode(t, "with one turned off, the seventh creation", create(), models.CodePlanRestricted)
-	_, err = f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, f.ID("outsider"))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Integrations.DeleteIntegration(ctx, ann, store.NoKey, f.ID("outsider"))))
 	servicetest.WantCode(t, "after a deletion", create(), "")
 	// A smaller plan removes no integrations but allows no new ones. Other organizations have their own plan.
 	f.Exec(`UPDATE plans SET integrations = 0 WHERE organization_id = $1`, f.Acme.OrganizationID)
@@ -172,7 +165,7 @@ func TestThePlanLimitsIntegrations(t *testing.T) {
 		t.Error(err)
 	}
 	f.Exec(`UPDATE plans SET integrations = 3 WHERE organization_id = $1`, f.Polar.OrganizationID) // it has two
-	_, err = f.Integrations.CreateIntegration(ctx, store.Operator(), store.NoKey, f.Polar.OrganizationID, newERP("work_orders:read"))
+	_, err := f.Integrations.CreateIntegration(ctx, store.Operator(), store.NoKey, f.Polar.OrganizationID, newERP("work_orders:read"))
 	servicetest.WantCode(t, "the other organization", err, "")
 }
 

@@ -163,8 +163,7 @@ func TestImportNamesOwners(t *testing.T) {
 	}
 	file := keeper + "people: [{key: bob, organization_definition: keeper}]\nintegrations: [{key: erp, owners: [bob, ann]}]\n"
 	for range 2 {
-		_, err := f.Imports.Run(t.Context(), []byte(file))
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.Imports.Run(t.Context(), []byte(file))))
 	}
 	servicetest.Expect(t, "owners",
 		servicetest.Value[int](f, `SELECT cardinality(owners) FROM integrations WHERE id = $1`, f.ID("erp")), 2)
@@ -217,17 +216,12 @@ func TestJoiningATeamWithPermissionsIsTold(t *testing.T) {
 	t.Parallel()
 	f := servicetest.New(t)
 	f.Exec(`UPDATE people SET admin = true WHERE id = $1`, f.ID("cat"))
-	for team, want := range map[string]int{f.ID("crew"): 1, newTeam(t, f): 0} {
+	without, err := f.People.CreateTeam(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.Acme.OrganizationID, "Without permissions")
+	servicetest.Must(t, err)
+	for team, want := range map[string]int{f.ID("crew"): 1, without.ID: 0} {
 		_, err := f.People.AddTeamMembers(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, team, []string{f.ID("eve")})
 		servicetest.Must(t, err)
 		servicetest.Expect(t, "notices",
 			servicetest.Value[int](f, `SELECT count(*) FROM notices WHERE kind = $1 AND record_id = $2`, string(models.NoticeTeamAccess), team), want)
 	}
-}
-
-func newTeam(t *testing.T, f *servicetest.Fixture) string {
-	t.Helper()
-	team, err := f.People.CreateTeam(t.Context(), servicetest.Person(t, f, "ann"), store.NoKey, f.Acme.OrganizationID, "Without permissions")
-	servicetest.Must(t, err)
-	return team.ID
 }

@@ -1,8 +1,6 @@
 package inventory_test
 
 import (
-	"errors"
-	"strings"
 	"testing"
 
 	"millwright/models"
@@ -137,15 +135,10 @@ func TestAssigningIsRejected(t *testing.T) {
 				definition = f.ID("full")
 			}
 			err := f.Inventory.Assign(ctx, test.actor, store.NoKey, node, identity, definition)
-			rejection, _ := errors.AsType[*models.Error](err)
 			if models.CodeOf(err) != test.code {
 				t.Fatalf("Assign returns %v, want %s", err, test.code)
 			}
-			var pointers []string
-			for _, field := range rejection.Fields {
-				pointers = append(pointers, field.Pointer)
-			}
-			servicetest.Expect(t, "the fields of the error", strings.Join(pointers, " "), test.pointers)
+			servicetest.Expect(t, "the fields of the error", servicetest.Pointers(err), test.pointers)
 			want := test.code
 			if test.unassign != "" {
 				want = test.unassign

@@ -2,7 +2,6 @@ package inventory_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"millwright/models"
@@ -12,11 +11,7 @@ import (
 
 // namesOf are the names of nodes in order.
 func namesOf(found []inventory.FoundNode) string {
-	names := make([]string, len(found))
-	for i, n := range found {
-		names[i] = n.Name
-	}
-	return strings.Join(names, ", ")
+	return servicetest.Listed(found, func(n inventory.FoundNode) string { return n.Name })
 }
 
 // A search finds what the person sees, by a part of the name or the code, best first.

@@ -154,16 +154,11 @@ func TestNodesAreCreatedFromLines(t *testing.T) {
 		strings.Repeat("x", 201):           "too_long Line 1: A name has at most 200 characters.",
 	} {
 		known, _ := errors.AsType[*models.Error](create(lines))
-		var got []string
-		for _, field := range known.Fields {
-			got = append(got, field.Code+" "+field.Detail)
-		}
-		servicetest.Expect(t, lines, strings.Join(got, ", "), want)
+		got := servicetest.Listed(known.Fields, func(field models.FieldError) string { return field.Code + " " + field.Detail })
+		servicetest.Expect(t, lines, got, want)
 		servicetest.Expect(t, "what was created of "+lines, below(), "")
 	}
-	if err := create("Fan 2; F-2\r\n\r\n Fan 3 \t\tsystem\nFan 4;F-4;Equipment;"); err != nil {
-		t.Fatal(err)
-	}
+	servicetest.Must(t, create("Fan 2; F-2\r\n\r\n Fan 3 \t\tsystem\nFan 4;F-4;Equipment;"))
 	servicetest.Expect(t, "what was created", below(), "Fan 2/F-2/equipment/node.created, Fan 3/system/node.created, Fan 4/F-4/equipment/node.created")
 	err := f.Inventory.CreateNodes(ctx, servicetest.Person(t, f, "bob"), store.NoKey, f.ID("hvac"), models.NodeEquipment, "Fan")
 	servicetest.Expect(t, "a worker", fieldOf(err), string(models.CodePermissionDenied))

@@ -32,11 +32,7 @@ func TestWaitingForAServiceCompany(t *testing.T) {
 		t.Helper()
 		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(by), search, "", 0)
 		servicetest.Must(t, err)
-		var titles []string
-		for _, item := range page.Items {
-			titles = append(titles, item.Title)
-		}
-		return strings.Join(titles, " ")
+		return strings.Join(servicetest.Each(page.Items, func(item records.WorkOrderItem) string { return item.Title }), " ")
 	}
 	add("a", 0, []string{"polar"}, nil)
 	add("b", -time.Hour, []string{"polar", "bob"}, nil)

@@ -149,9 +149,7 @@ func TestOnlyAdministratorsManageAdministrators(t *testing.T) {
 		if code := models.CodeOf(do()); code != models.CodePermissionDenied && code != models.CodeNotFound {
 			t.Errorf("%s: %q", name, code)
 		}
-		if n := administrators(f); n != before {
-			t.Errorf("%s: there are %d administrators, before %d", name, n, before)
-		}
+		servicetest.Expect(t, name+": administrators", administrators(f), before)
 	}
 }
 

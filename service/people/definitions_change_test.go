@@ -30,8 +30,7 @@ func TestAdministratorsChangeRoles(t *testing.T) {
 		}
 		servicetest.Expect(t, "the new role", row(), "Auditor {"+strings.Join(grants, ",")+"} f")
 		in.Grants, in.Retired = grants[:1], true
-		_, err = f.People.SaveDefinition(ctx, ann, store.NoKey, onNodes, id, in)
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.People.SaveDefinition(ctx, ann, store.NoKey, onNodes, id, in)))
 		servicetest.Expect(t, "the changed role", row(), "Auditor {"+grants[0]+"} t")
 		servicetest.Expect(t, "the log", strings.ReplaceAll(servicetest.LogOf(f, id), "Ann Field "+f.ID("ann")+" ", ""), "definition.created\ndefinition.retired")
 		_, err = f.People.SaveDefinition(ctx, ann, store.NoKey, !onNodes, id, people.DefinitionFields{Name: "New"})
@@ -98,8 +97,7 @@ func TestAWiderRoleEndsSharedSignIn(t *testing.T) {
 		{models.TextArray{"integrations"}, "1 t 1 1"}, {models.TextArray{"integrations", "people"}, "0 f 1 2"}, {models.TextArray{"people"}, "0 f 0 3"},
 	} {
 		in.Grants = change.grants
-		_, err := f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, in)
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.People.SaveDefinition(ctx, ann, store.NoKey, false, id, in)))
 		servicetest.Expect(t, "sessions, password, owners and notices", state(), change.want)
 	}
 }
@@ -123,9 +121,8 @@ func TestAnInvitationTakesATeamAndARole(t *testing.T) {
 		if known, ok := errors.AsType[*models.Error](err); !ok || len(known.Fields) != 1 || known.Fields[0].Pointer != what {
 			t.Errorf("%s: %v", what, err)
 		}
-		if n := servicetest.Value[int](f, `SELECT count(*) FROM people WHERE email = $1`, in.Email); n != 0 {
-			t.Errorf("%s: the person was invited", what)
-		}
+		servicetest.Expect(t, what+": people who were invited",
+			servicetest.Value[int](f, `SELECT count(*) FROM people WHERE email = $1`, in.Email), 0)
 	}
 	in, key := people.Invitation{Email: "new@acme.example.com", TeamID: f.ID("crew"), Node: "HQ", RoleID: f.ID("working")}, store.ForForm(f.ID("ann"), "a form", "")
 	p, _, err := f.People.InvitePerson(ctx, ann, key, f.ID("acme"), in)

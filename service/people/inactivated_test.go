@@ -68,8 +68,6 @@ func TestWorkOfInactivatedIsLeftToHousekeeping(t *testing.T) {
 			SELECT coalesce(string_agg(identity_id, ' '), '') FROM inactivated_identities WHERE reached = ''`)))
 		slices.Sort(left)
 		servicetest.Expect(t, step.what, strings.Join(left, " "), step.left)
-		if moved := position() != before; moved != step.moved {
-			t.Errorf("%s: the team has a new position: %t", step.what, moved)
-		}
+		servicetest.Expect(t, step.what+": the team has a new position", position() != before, step.moved)
 	}
 }

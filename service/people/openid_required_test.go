@@ -36,8 +36,7 @@ func TestRequiringOpenIDDuringASignIn(t *testing.T) {
 	}
 
 	f.Exec(`UPDATE organizations SET openid_required = false WHERE id = $1`, f.Acme.OrganizationID)
-	_, err := signIn(t, f, "ann@acme.example.com", password)
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(signIn(t, f, "ann@acme.example.com", password)))
 	tx = servicetest.Begin(t, f)
 	// What a sign-in that is not committed yet has done.
 	servicetest.ExecIn(t, tx, `SELECT FROM people p JOIN organizations o ON o.id = p.organization_id WHERE p.id = $1 FOR SHARE`, f.ID("ann"))

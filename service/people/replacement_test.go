@@ -53,9 +53,7 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 		if invalid, ok := errors.AsType[*models.Error](err); ok && test.code == models.CodeValidationFailed && (len(invalid.Fields) != 1 || invalid.Fields[0].Pointer != "/replacement") {
 			t.Errorf("%s: it is about %v", what, invalid.Fields)
 		}
-		if got := state(); got != "bob dan, bob cat, Ann Bob" {
-			t.Errorf("%s: it changed to %s", what, got)
-		}
+		servicetest.Expect(t, what+": the state", state(), "bob dan, bob cat, Ann Bob")
 	}
 
 	grant(f, "cat", "integrations")
@@ -67,9 +65,8 @@ func TestReplacementsJoinTeamsAndOwnIntegrations(t *testing.T) {
 		f.ID("crew"): "team.member_added team.member_removed", shift.ID: "team.member_removed",
 		f.ID("erp"): "integration.owners_changed", f.ID("bob"): "person.deactivated",
 	} {
-		if got := servicetest.Value[string](f, `SELECT string_agg(action, ' ' ORDER BY id) FROM log WHERE record_id = $1 AND actor_id = $2`, id, ann.IdentityID); got != want {
-			t.Errorf("the log of %s is %q, want %q", id, got, want)
-		}
+		servicetest.Expect(t, "the log of "+id,
+			servicetest.Value[string](f, `SELECT string_agg(action, ' ' ORDER BY id) FROM log WHERE record_id = $1 AND actor_id = $2`, id, ann.IdentityID), want)
 	}
 	servicetest.Expect(t, "told about the owners",
 		servicetest.Value[string](f, `SELECT string_agg(n.kind || ' ' || i.name, ', ') FROM notices n JOIN identities i ON i.id = n.person_id WHERE n.record_id = $1`, f.ID("erp")), string(models.NoticeOwnersChanged)+" Cat Rivers")
@@ -113,11 +110,7 @@ func TestPersonEffects(t *testing.T) {
 			t.Errorf("%s counts %+v", test.who, effects)
 		}
 		titles := func(listed []inventory.ListedWorkOrder) string {
-			var all []string
-			for _, w := range listed {
-				all = append(all, w.Title)
-			}
-			return strings.Join(all, ", ")
+			return servicetest.Listed(listed, func(w inventory.ListedWorkOrder) string { return w.Title })
 		}
 		servicetest.Expect(t, test.who+" sees as worker", titles(effects.AsWorker), test.asWorker)
 		servicetest.Expect(t, test.who+" sees as consultant", titles(effects.AsConsultant), test.asConsultant)

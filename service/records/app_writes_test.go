@@ -60,10 +60,9 @@ func TestAppWritesActOnceOnTheStateThatWasShown(t *testing.T) {
 			}
 			expectOutcome(t, s, "another state", id, ifMatch(`"another"`), "precondition_failed")
 			form := ofForm(s, w.by, name+id, etag)
-			_, err := w.write(form, id)
-			servicetest.Must(t, err)
+			servicetest.Must(t, servicetest.ErrorOf(w.write(form, id)))
 			log := s.LogOf(id)
-			_, err = w.write(form, id)
+			_, err := w.write(form, id)
 			if done, again := errors.AsType[*store.FormDoneError](err); !again || done.RecordID != id {
 				t.Errorf("the form sent again: %v", err)
 			}

@@ -90,11 +90,8 @@ func TestAssigningByEmailOrName(t *testing.T) {
 		}
 	}
 	choices, err := f.Records.AssigneeChoices(t.Context(), servicetest.Person(t, f, "eve"), f.ID("annex"))
-	var names []string
-	for _, i := range choices.Identities {
-		names = append(names, i.Name)
-	}
-	if got := strings.Join(names, ", "); err != nil || got != "Acme Facilities, Creator, Crew, ERP, Outsider, Polar Lifts, Reader, Roofer, Ann Field, Bob Stone, Eve Hill, Same Name, Same Name" || len(choices.Definitions) != 6 {
+	got := servicetest.Listed(choices.Identities, func(i inventory.AssignableIdentity) string { return i.Name })
+	if err != nil || got != "Acme Facilities, Creator, Crew, ERP, Outsider, Polar Lifts, Reader, Roofer, Ann Field, Bob Stone, Eve Hill, Same Name, Same Name" || len(choices.Definitions) != 6 {
 		t.Errorf("the choices are %s and %d definitions, error %v", got, len(choices.Definitions), err)
 	}
 	for who, want := range map[string]models.Code{"bob": models.CodePermissionDenied, "pia": models.CodeNotFound} {

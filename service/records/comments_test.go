@@ -53,9 +53,8 @@ func TestACommentOnAWorkOrder(t *testing.T) {
 		servicetest.Value[int](s.Fixture, `SELECT count(*) FROM stored_responses WHERE convert_from(body, 'UTF8') LIKE '%belt%'`); n != 0 {
 		t.Errorf("the text is in the log or in %d responses", n)
 	}
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 1 {
-		t.Error("the workflow does not mail the notices")
-	}
+	servicetest.Expect(t, "marks, so that its workflow mails the notices",
+		servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id), 1)
 	entries, err := s.Records.History(t.Context(), s.As("ann"), id)
 	servicetest.Must(t, err)
 	states, err := models.Rebuild(entries)
@@ -156,9 +155,8 @@ func TestAdministratorsRemoveComments(t *testing.T) {
 		servicetest.Expect(t, "what is left", quotes(s, "ann", record), `Ann Field "Kept", Ann Field null`)
 		servicetest.Expect(t, "the Log Records", s.LogOf(record), "Ann Field "+topic+".comment_removed")
 		servicetest.Expect(t, "the notices", s.NoticesOf(record), "")
-		if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM comments WHERE text = 'Secret'`); n != 0 {
-			t.Error("the text is stored")
-		}
+		servicetest.Expect(t, "secrets left",
+			servicetest.Value[int](s.Fixture, `SELECT count(*) FROM comments WHERE text = 'Secret'`), 0)
 	}
 	for _, unknown := range []string{"cmt_00000000000000000000000000", id, "nonsense"} {
 		servicetest.Expect(t, unknown, remove("ann", unknown), "not_found")

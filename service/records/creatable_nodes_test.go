@@ -88,11 +88,7 @@ func TestCreatableNodes(t *testing.T) {
 func TestWorkOrderChoices(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	names := func(choices records.WorkOrderChoices) string {
-		var names []string
-		for _, c := range choices.Candidates {
-			names = append(names, c.Name)
-		}
-		return strings.Join(names, ", ")
+		return servicetest.Listed(choices.Candidates, func(c records.Candidate) string { return c.Name })
 	}
 	choices, err := s.Records.WorkOrderChoices(t.Context(), s.As("ann"), s.ID("ahu1"), "", nil)
 	if err != nil || choices.Forbidden != nil {

@@ -183,10 +183,7 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 		t.Helper()
 		page, err := s.Records.SearchWorkOrders(t.Context(), s.As(who), records.WorkOrderSearch{NoOneCan: true}, "", 0)
 		servicetest.Must(t, err)
-		var ids []string
-		for _, item := range page.Items {
-			ids = append(ids, item.ID)
-		}
+		ids := servicetest.Each(page.Items, func(item records.WorkOrderItem) string { return item.ID })
 		queue, err := s.Records.WorkOrderQueue(t.Context(), s.As(who), "")
 		counted := 0
 		for _, section := range queue.Sections {
@@ -201,14 +198,8 @@ func TestWorkThatNoOneCanDo(t *testing.T) {
 	}
 	expect := func(when string, want ...string) {
 		t.Helper()
-		var got, wanted []string
-		for _, id := range found("ann") {
-			got = append(got, names[id])
-		}
-		for _, id := range slices.Sorted(slices.Values(want)) {
-			wanted = append(wanted, names[id])
-		}
-		servicetest.Expect(t, when, strings.Join(got, " "), strings.Join(wanted, " "))
+		name := func(id string) string { return names[id] }
+		servicetest.Expect(t, when, servicetest.Listed(found("ann"), name), servicetest.Listed(slices.Sorted(slices.Values(want)), name))
 	}
 	expect("everyone is active")
 	for _, id := range []string{person, team, integration, held, both, review, waiting} {

@@ -46,8 +46,6 @@ func TestNoticesByOperation(t *testing.T) {
 	}{
 		{"completed", after(unassigned("cat"), operates("bob", models.OperationComplete)), "dan completed, eve completed"},
 		{"sent to the review", operates("bob", models.OperationComplete), "cat sent_to_inspection, eve in_review"},
-		{"sent back", after(completed, operates("cat", models.OperationSendBack)), "bob sent_back, dan sent_back, eve sent_back"},
-		{"approved", after(completed, operates("cat", models.OperationApprove)), "bob completed, dan completed, eve completed"},
 		{"cancelled by the API", operates("erp", models.OperationCancel), "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
 		{"cancelled by the manager", operates("ann", models.OperationCancel), "bob cancelled, cat cancelled, dan cancelled, eve cancelled"},
 		{"on hold, by the team's member", operates("dan", models.OperationHold), "bob held, cat held, eve held"},

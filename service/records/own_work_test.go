@@ -94,9 +94,8 @@ func TestWhoCompletedDoesNotReview(t *testing.T) {
 				servicetest.Expect(t, "what the page offers "+who, servicetest.Outcome(detail.Forbidden[models.OperationApprove]), want)
 			}
 			servicetest.Must(t, does(s, test.other, models.OperationSendBack, id))
-			if n := servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id); n != 0 {
-				t.Error("work that came back was completed by someone")
-			}
+			servicetest.Expect(t, "who completed work that came back",
+				servicetest.Value[int](s.Fixture, `SELECT count(completed_by) FROM work_orders WHERE id = $1`, id), 0)
 			detail, err := s.Records.WorkOrderDetail(t.Context(), s.As(test.completer), id, 0)
 			servicetest.Must(t, err)
 			servicetest.Expect(t, "the page after it was sent back", servicetest.Outcome(detail.Forbidden[models.OperationApprove]), "rule_violation status")
@@ -253,9 +252,8 @@ func TestReviewsThatAreLeftToWhoCompleted(t *testing.T) {
 	}
 	deactivate(s, "dan")
 	servicetest.Remove(t, s.Service, 2, 0)
-	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id); n != 1 {
-		t.Error("it is not loaded again when its last reviewer leaves")
-	}
+	servicetest.Expect(t, "marks, so that it is loaded again when its last reviewer leaves",
+		servicetest.Value[int](s.Fixture, `SELECT count(*) FROM dirty_records WHERE record_id = $1`, id), 1)
 	integrations := s.NewWorkOrder([]string{"erp"}, []string{"robot"})
 	servicetest.Must(t, does(s, "erp", models.OperationComplete, integrations))
 	page, err := s.Records.SearchWorkOrders(t.Context(), s.As("ann"), records.WorkOrderSearch{NoOneCan: true}, "", 0)

@@ -44,10 +44,7 @@ func TestRecordsNamed(t *testing.T) {
 	} {
 		named, err := f.Records.Named(t.Context(), servicetest.Person(t, f, test.who), test.text)
 		servicetest.Must(t, err)
-		var got []string
-		for _, one := range named {
-			got = append(got, one.ID)
-		}
+		got := servicetest.Each(named, func(one records.Readable) string { return one.ID })
 		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(test.want))) {
 			t.Errorf("%q names %v to %s, want %v", test.text, got, test.who, test.want)
 		}

@@ -163,8 +163,7 @@ func TestSweepFindsDirtyRecords(t *testing.T) {
 	if found := unclaimed(); len(found) != 1 || found[0].ID != issue {
 		t.Errorf("after the work order was loaded it finds %v", found)
 	}
-	_, err := s.Records.FeedbackState(t.Context(), issue, models.Time{})
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(s.Records.FeedbackState(t.Context(), issue, models.Time{})))
 	if found := unclaimed(); len(found) != 0 {
 		t.Errorf("after both were loaded it finds %v", found)
 	}
@@ -385,11 +384,9 @@ func TestLoadsReturnTheTransitionsAfterATime(t *testing.T) {
 		t.Helper()
 		state, err := s.Records.WorkOrderState(t.Context(), id, after)
 		servicetest.Must(t, err)
-		var lines []string
-		for _, tr := range state.Transitions {
-			lines = append(lines, tr.From+">"+tr.To+" "+s.WithKeys(tr.By)+" "+tr.At.Sub(servicetest.Start).String())
-		}
-		return strings.Join(lines, ", ")
+		return servicetest.Listed(state.Transitions, func(tr records.Transition) string {
+			return tr.From + ">" + tr.To + " " + s.WithKeys(tr.By) + " " + tr.At.Sub(servicetest.Start).String()
+		})
 	}
 	s.Clock.Advance(time.Hour)
 	setTarget(s, id, 99*time.Hour)

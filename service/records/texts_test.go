@@ -1,7 +1,6 @@
 package records_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -10,19 +9,6 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 )
-
-// fieldsOf returns the pointers of a validation error and their codes.
-func fieldsOf(err error) string {
-	known, ok := errors.AsType[*models.Error](err)
-	if !ok || known.Code != models.CodeValidationFailed {
-		return servicetest.Outcome(err)
-	}
-	var fields []string
-	for _, field := range known.Fields {
-		fields = append(fields, field.Pointer+" "+field.Code)
-	}
-	return strings.Join(fields, ", ")
-}
 
 // What people enter in the console is checked as the API's schema checks a body.
 func TestTextsOfRecordsAreChecked(t *testing.T) {
@@ -46,12 +32,12 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 			_, err := s.Records.CreateWorkOrder(t.Context(), s.As("ann"), store.NoKey, records.NewWorkOrder{
 				InventoryID: s.ID("ahu1"), Title: test.title, Description: &test.description, ExternalID: &test.external, Priority: test.priority,
 			})
-			servicetest.Expect(t, "create", fieldsOf(err), test.want)
+			servicetest.Expect(t, "create", servicetest.Fields(err), test.want)
 			_, err = s.Records.UpdateWorkOrder(t.Context(), s.As("ann"), store.NoKey, id, records.WorkOrderPatch{
 				Title: records.Sent[string]{Value: test.title, Set: true}, Priority: records.Sent[models.Priority]{Value: test.priority, Set: true},
 				Description: records.Sent[*string]{Value: &test.description, Set: true}, ExternalID: records.Sent[*string]{Value: &test.external, Set: true},
 			})
-			got := strings.Split(fieldsOf(err), ", ")
+			got := strings.Split(servicetest.Fields(err), ", ")
 			for _, field := range strings.Split(test.want, ", ") {
 				if !strings.Contains(strings.Join(got, ", "), field) {
 					t.Errorf("update: %v, want %s", got, test.want)
@@ -61,7 +47,7 @@ func TestTextsOfRecordsAreChecked(t *testing.T) {
 				InventoryID: s.ID("ahu1"), Subject: test.title, Description: &test.description, ExternalID: &test.external,
 			})
 			want := strings.Replace(strings.ReplaceAll(test.want, "/title", "/subject"), ", /priority value", "", 1)
-			servicetest.Expect(t, "feedback", fieldsOf(err), want)
+			servicetest.Expect(t, "feedback", servicetest.Fields(err), want)
 		})
 	}
 }

@@ -2,7 +2,6 @@ package records_test
 
 import (
 	"slices"
-	"strings"
 	"testing"
 
 	"millwright/models"
@@ -133,13 +132,8 @@ func TestAssigneeChoicesAreThoseTheRulesAllow(t *testing.T) {
 	}
 	id := s.NewWorkOrder([]string{"erp"}, nil)
 	choices, err := s.Records.WorkOrderAssignees(t.Context(), s.As("ann"), id, " ST ", nil)
-	var names []string
-	for _, c := range choices.Choices {
-		names = append(names, c.Name)
-	}
-	if err != nil || strings.Join(names, ", ") != "Bob Stone" {
-		t.Errorf("a search finds %v, %v", names, err)
-	}
+	servicetest.Must(t, err)
+	servicetest.Expect(t, "found", servicetest.Listed(choices.Choices, func(c records.Candidate) string { return c.Name }), "Bob Stone")
 	_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("sol"), id, "", nil)
 	servicetest.Expect(t, "without the permission", servicetest.Outcome(err), "permission_denied")
 	_, err = s.Records.WorkOrderAssignees(t.Context(), s.As("zed"), id, "", nil)

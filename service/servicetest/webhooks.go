@@ -166,26 +166,6 @@ func Acquire(t *testing.T, f *Fixture, webhook string) webhooks.Lease {
 	return lease
 }
 
-// PlantDeliveries inserts deliveries of events like the first one, a part of them with
-// each statement, whose time is limited.
-func PlantDeliveries(f *Fixture, hook string, status models.DeliveryStatus, n int) {
-	const part = 20_000
-	for first := 1; first <= n; first += part {
-		f.Exec(`
-			WITH event AS (
-				INSERT INTO events (id, organization_id, type, record_id, actor_id, data, created_at)
-				SELECT 'evt_01kk9planted' || lpad(n::text, 7, '0'), organization_id, type, record_id, actor_id, data, created_at
-				FROM (SELECT * FROM events ORDER BY id LIMIT 1) e, generate_series($2::integer, $3::integer) n
-				RETURNING id, record_id, created_at)
-			INSERT INTO open_deliveries (id, event_id, webhook_id, record_id, created_at, queued_at)
-			SELECT replace(id, 'evt_', 'dlv_'), id, $1, record_id, created_at, created_at FROM event ORDER BY id`,
-			f.ID(hook), first, min(first+part-1, n))
-	}
-	if status != models.DeliveryPending {
-		f.SetDeliveries(status, `id LIKE 'dlv_01kk9planted%'`)
-	}
-}
-
 // WithStatus counts the deliveries of an address with the status.
 func WithStatus(f *Fixture, hook string, status models.DeliveryStatus) int {
 	return Value[int](f, `SELECT count(*) FROM all_deliveries WHERE webhook_id = $1 AND status = $2`, f.ID(hook), string(status))

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -68,9 +69,7 @@ func TestPoolSettings(t *testing.T) {
 		pool, err := store.Pool{Application: "a test", MaxConnections: test.set}.Connect(t.Context(), test.url)
 		servicetest.Must(t, err)
 		t.Cleanup(pool.Close)
-		if got := pool.Config().MaxConns; got != test.want {
-			t.Errorf("with %d the pool has %d connections, want %d", test.set, got, test.want)
-		}
+		servicetest.Expect(t, fmt.Sprint("connections of the pool with ", test.set), pool.Config().MaxConns, test.want)
 		var application string
 		if err := pool.QueryRow(t.Context(), `SELECT current_setting('application_name')`).Scan(&application); err != nil || application != "a test" {
 			t.Errorf("Postgres knows it as %q, %v", application, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"millwright/models"
+	"millwright/service/servicetest"
 	"millwright/service/store"
 )
 
@@ -21,9 +22,7 @@ func TestFailuresOfTheServerAreUnavailable(t *testing.T) {
 		"57P01": models.CodeUnavailable, "25006": models.CodeUnavailable, "22P02": models.CodeInternal, "23514": models.CodeInternal, "57014": models.CodeInternal,
 	} {
 		err := s.Translate(&pgconn.PgError{Code: code, Message: "Mrs Quarrington"})
-		if got := models.CodeOf(err); got != want {
-			t.Errorf("%s is %q, want %q", code, got, want)
-		}
+		servicetest.Expect(t, code, models.CodeOf(err), want)
 	}
 	if all := strings.Join(logged, "\n"); !strings.Contains(all, "XX000") || strings.Count(all, "Quarrington") != 3 { // 25, 53 and 57 quote no values
 		t.Errorf("the log has %s", all)

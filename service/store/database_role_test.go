@@ -25,8 +25,7 @@ func TestTheServiceRoleDefinesNothing(t *testing.T) {
 		`SELECT partitions.make(current_date, 1)`, `SELECT * FROM goose_db_version`, `SELECT * FROM cluster_mark`,
 		`SELECT work_order_numbers.create_for('org_a"b')`, `SELECT nextval('work_order_numbers."org_a""b"')`,
 	} {
-		_, err := conn.Exec(t.Context(), sql)
-		servicetest.WantCode(t, sql, err, "")
+		servicetest.WantCode(t, sql, servicetest.ErrorOf(conn.Exec(t.Context(), sql)), "")
 	}
 	for _, sql := range []string{
 		`CREATE TABLE mine (id text)`, `CREATE TABLE partitions.mine (id text)`, `CREATE SEQUENCE work_order_numbers.mine`, `DROP SEQUENCE work_order_numbers."org_a""b"`, `CREATE SCHEMA mine`, `CREATE FUNCTION mine() RETURNS text LANGUAGE sql AS 'SELECT 1::text'`,

@@ -57,8 +57,7 @@ func TestAMigrationNamesEqualAddresses(t *testing.T) {
 func exec(t *testing.T, f *servicetest.Fixture, statements ...string) {
 	t.Helper()
 	for _, sql := range statements {
-		_, err := f.Pool.Exec(t.Context(), sql)
-		servicetest.Must(t, err)
+		servicetest.Must(t, servicetest.ErrorOf(f.Pool.Exec(t.Context(), sql)))
 	}
 }
 

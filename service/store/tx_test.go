@@ -474,8 +474,7 @@ func TestAKeyIsUsedOnce(t *testing.T) {
 	_, err := call(store.ForCall("k", "POST", "/x", []byte{2}, ""))
 	servicetest.WantCode(t, "another request with the key", err, models.CodeIdempotencyKeyReused)
 	form := store.ForForm(f.ID("ann"), "k", "")
-	_, err = call(form)
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(call(form)))
 	if _, err := call(form); err == nil || !errors.As(err, new(*store.FormDoneError)) {
 		t.Errorf("a form that was sent again: %v", err)
 	}
@@ -520,8 +519,7 @@ func TestACallWaitsForItsKey(t *testing.T) {
 	before := tries.Load()
 	servicetest.Await(t, "the call asks for its key again", func() bool { return tries.Load() > before+4 })
 	for i := range 3 { // more than the organization's writes at a time
-		_, err := call(other, fmt.Sprint("another ", i), func() {})
-		servicetest.WantCode(t, "another call", err, "")
+		servicetest.WantCode(t, "another call", servicetest.ErrorOf(call(other, fmt.Sprint("another ", i), func() {})), "")
 	}
 	close(until)
 	if err := <-first; err != nil {

@@ -1,7 +1,6 @@
 package upkeep_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -221,7 +220,12 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 		f.SetDeliveries(state, `event_id LIKE 'evt_01kk9x%'`)
 		f.Exec(`VACUUM ANALYZE open_deliveries, deliveries`)
 		indexes := map[string]bool{}
-		explainBacklog(t, f, func(n servicetest.PlanNode) {
+		tx := servicetest.Begin(t, f)
+		servicetest.ExecIn(t, tx, store.IndexPlans)
+		var text []byte
+		servicetest.Must(t, tx.QueryRow(t.Context(), `EXPLAIN (FORMAT JSON) `+upkeep.BacklogQuery,
+			upkeep.BacklogArgs(models.TimeOf(f.Clock.Now()), time.Minute)).Scan(&text), tx.Rollback(t.Context()))
+		servicetest.Read[[]struct{ Plan servicetest.PlanNode }](t, text)[0].Plan.Walk(func(n servicetest.PlanNode) {
 			indexes[n.Index] = true
 			if strings.HasSuffix(n.Relation, "deliveries") && strings.Contains(n.Type, "Seq Scan") {
 				t.Errorf("%d %s deliveries are read by a sequential scan", many, state)
@@ -231,19 +235,4 @@ func TestBacklogOfManyDeliveriesIsCheap(t *testing.T) {
 			t.Errorf("the indexes used are %v", indexes)
 		}
 	}
-}
-
-// explainBacklog passes each node of the query's plan to visit.
-func explainBacklog(t *testing.T, f *servicetest.Fixture, visit func(servicetest.PlanNode)) {
-	t.Helper()
-	tx := servicetest.Begin(t, f)
-	_, err := tx.Exec(t.Context(), store.IndexPlans)
-	servicetest.Must(t, err)
-	var text []byte
-	servicetest.Must(t, tx.QueryRow(t.Context(), `EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) `+upkeep.BacklogQuery,
-		upkeep.BacklogArgs(models.TimeOf(f.Clock.Now()), time.Minute)).Scan(&text))
-	var plans []struct{ Plan servicetest.PlanNode }
-	servicetest.Must(t, json.Unmarshal(text, &plans))
-	plans[0].Plan.Walk(visit)
-	servicetest.Must(t, tx.Rollback(t.Context()))
 }

@@ -36,9 +36,7 @@ func TestPartitionsAreMadeAhead(t *testing.T) {
 	f := newPartitioned(t)
 	const made = "01-01 01-02 01-03 01-04 01-05 01-06 01-07 01-08 01-09"
 	for _, table := range []string{"events", "deliveries", "attempts"} {
-		if got := days(f, table); got != made {
-			t.Errorf("%s has partitions of %s", table, got)
-		}
+		servicetest.Expect(t, table+" has partitions of", days(f, table), made)
 	}
 	// Any moment until the end of the last day is covered.
 	f.Clock.Advance(7*24*time.Hour + 12*time.Hour - time.Millisecond)
@@ -135,9 +133,7 @@ func TestDaysAreDroppedOnceAllOfThemHasExpired(t *testing.T) {
 		if got := days(f, "deliveries"); !strings.HasPrefix(got, step.days) || days(f, "events") != got || days(f, "attempts") != got {
 			t.Errorf("at %s there are %s", step.at, got)
 		}
-		if got := stored(); got != step.rows {
-			t.Errorf("at %s events, deliveries and attempts are %s, want %s", step.at, got, step.rows)
-		}
+		servicetest.Expect(t, "events, deliveries and attempts at "+step.at.String(), stored(), step.rows)
 		servicetest.Expect(t, "partitions are detached and not dropped",
 			servicetest.Value[int](f, `SELECT count(*) FROM partitions.days WHERE NOT attached`), 0)
 	}

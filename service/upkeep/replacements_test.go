@@ -24,9 +24,7 @@ func replace(s *servicetest.Harness, person, replacement string) {
 func keepHouse(s *servicetest.Harness) {
 	s.T.Helper()
 	for range 2 {
-		if _, err := s.Upkeep.RemoveExpired(s.T.Context(), 2, func() bool { return true }); err != nil {
-			s.T.Fatal(err)
-		}
+		servicetest.Must(s.T, servicetest.ErrorOf(s.Upkeep.RemoveExpired(s.T.Context(), 2, func() bool { return true })))
 	}
 	if n := servicetest.Value[int](s.Fixture, `SELECT count(*) FROM inactivated_identities`); n != 0 {
 		s.T.Errorf("housekeeping has not finished with %d identities", n)
@@ -88,9 +86,7 @@ func TestPeopleAreReplacedOnOpenWorkOrders(t *testing.T) {
 			log = "Ann Field (operator) work_order.assignees_changed"
 		}
 		servicetest.Expect(t, o.what+": log", s.LogOf(o.id), log)
-		if got := changedAt(o.id).After(changed[o.id]); got != (o.events != "") {
-			t.Errorf("%s: it has a new time: %t", o.what, got)
-		}
+		servicetest.Expect(t, o.what+": it has a new time", changedAt(o.id).After(changed[o.id]), o.events != "")
 	}
 	data := s.WithKeys(servicetest.Value[string](s.Fixture, `SELECT (data -> 'added')::text || (data -> 'removed')::text FROM events WHERE record_id = $1`, orders[0].id))
 	servicetest.Expect(t, "the event", data, `{"assignees": ["cat"], "consultants": []}{"assignees": ["bob"], "consultants": []}`)
@@ -184,8 +180,7 @@ func TestActivatedPeopleAreNotReplaced(t *testing.T) {
 	s := servicetest.NewHarness(t)
 	id := s.NewWorkOrder([]string{"bob"}, nil)
 	replace(s, "bob", "cat")
-	_, err := s.People.ActivatePerson(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"))
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(s.People.ActivatePerson(t.Context(), s.As("ann"), store.NoKey, s.ID("bob"))))
 	keepHouse(s)
 	servicetest.Expect(t, "assigned are", assigned(s, id), "w bob")
 }

@@ -14,6 +14,7 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/webhooks"
+	"millwright/webhook"
 )
 
 func TestDeliveriesAreListedNewestFirst(t *testing.T) {
@@ -29,14 +30,11 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 0))
 	ids = servicetest.Value[[]string](f, `SELECT array_agg(id::text ORDER BY id DESC) FROM all_deliveries WHERE id = ANY ($1)`, ids)
 
-	list := func(filter webhooks.DeliveryFilter) (found []string) {
+	list := func(filter webhooks.DeliveryFilter) []string {
 		t.Helper()
 		all, err := f.Webhooks.Deliveries(t.Context(), filter)
 		servicetest.Must(t, err)
-		for _, d := range all {
-			found = append(found, d.ID)
-		}
-		return found
+		return servicetest.Each(all, func(d webhooks.DeliveryView) string { return d.ID })
 	}
 	if got := list(webhooks.DeliveryFilter{}); !slices.Equal(got, ids) {
 		t.Errorf("the list is\n%v, want\n%v", got, ids)
@@ -67,8 +65,7 @@ func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 		"less than nothing": {webhooks.DeliveryFilter{Limit: -1}, models.CodeInvalidRequest},
 		"no such address":   {webhooks.DeliveryFilter{WebhookID: "whk_00000000000000000000000000"}, models.CodeNotFound},
 	} {
-		_, err := f.Webhooks.Deliveries(t.Context(), test.filter)
-		servicetest.WantCode(t, name, err, test.code)
+		servicetest.WantCode(t, name, servicetest.ErrorOf(f.Webhooks.Deliveries(t.Context(), test.filter)), test.code)
 	}
 	f.Exec(`UPDATE integrations SET deleted_at = now() WHERE id = $1`, f.ID("reader"))
 	if got := list(webhooks.DeliveryFilter{}); len(got) != 5 {
@@ -87,6 +84,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		a := servicetest.Attempt(f, d, 503)
 		if body == nil {
 			a = servicetest.Attempt(f, d, 0)
+			a.Problem = webhook.KindTimeout
 		} else {
 			a.RemoteIP = "127.0.0.1"
 		}
@@ -94,6 +92,8 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 		servicetest.Record(t, f, "erp_hook", a)
 		d.Attempts++
 	}
+	state := servicetest.LoadDelivery(t, f, d.DeliveryID)
+	servicetest.Expect(t, "the class of the first error", state.Made[0].Result, "timeout")
 	shown, err := f.Webhooks.DeliveryWithAttempts(t.Context(), d.DeliveryID)
 	servicetest.Must(t, err)
 	line, err := json.Marshal(shown)
@@ -102,7 +102,7 @@ func TestADeliveryShowsItsAttempts(t *testing.T) {
 	const from = `"error":null,"remote_ip":"127.0.0.1"`
 	want := fmt.Sprintf(`{"id":%q,"event_id":%q,"event_type":"work_order.created","webhook_id":%q,"status":"retrying","attempts":6,`+
 		`"next_attempt_at":%q,"last_status":503,"last_error":null,"created_at":"2026-03-02T12:15:30.000Z","attempts_made":[`,
-		d.DeliveryID, d.EventID, f.ID("erp_hook"), servicetest.LoadDelivery(t, f, d.DeliveryID).NextAttemptAt) +
+		d.DeliveryID, d.EventID, f.ID("erp_hook"), state.NextAttemptAt) +
 		`{"number":1,` + start + `,"status":null,"error":"The connection was refused.","remote_ip":null,"response_body":null,"response_body_base64":false},` +
 		`{"number":2,` + start + `,"status":503,` + from + `,"response_body":"try\nlater","response_body_base64":false},` +
 		`{"number":3,` + start + `,"status":503,` + from + `,"response_body":"//4=","response_body_base64":true},` +
@@ -192,9 +192,7 @@ func TestRedeliverSinceAnEvent(t *testing.T) {
 		t.Errorf("woken are %v", work)
 	}
 	for n, want := range []models.DeliveryStatus{models.DeliveryFailed, models.DeliveryPending, models.DeliveryPending, models.DeliveryPending} {
-		if got := servicetest.Status(t, f, claimed[n].DeliveryID); got != want {
-			t.Errorf("delivery %d is %s, want %s", n+1, got, want)
-		}
+		servicetest.Expect(t, fmt.Sprint("delivery ", n+1), servicetest.Status(t, f, claimed[n].DeliveryID), want)
 	}
 	servicetest.Expect(t, "released deliveries of another address",
 		servicetest.WithStatus(f, "reader_hook", models.DeliveryPending), 0)

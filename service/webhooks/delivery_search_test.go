@@ -251,9 +251,8 @@ func TestAllThatMatchAreRedelivered(t *testing.T) {
 			if err != nil || n != 1 {
 				t.Fatalf("ordered at %d addresses (%v)", n, err)
 			}
-			if n := servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending); n != 10 {
-				t.Errorf("the order itself makes %d pending", n-10)
-			}
+			servicetest.Expect(t, "pending after the order",
+				servicetest.WithStatus(f.Fixture, "erp_hook", models.DeliveryPending), 10)
 			f.SetDeliveries(models.DeliveryDelivered, `id IN (SELECT id FROM all_deliveries WHERE status = 'pending')`)
 			unclaimed, err := f.Upkeep.Unclaimed(t.Context(), time.Second)
 			if err != nil || !slices.Contains(unclaimed, store.WakeTarget{Kind: store.TargetWebhook, ID: f.ID("erp_hook"), OrganizationID: f.Acme.OrganizationID, Swept: true}) {
@@ -348,10 +347,9 @@ func TestTheDeliveriesOfAnIntegrationAreRedelivered(t *testing.T) {
 func TestARedeliveryEndsWithItsAddress(t *testing.T) {
 	f, _ := planted(t)
 	failed := webhooks.DeliverySearch{Status: models.DeliveryFailed}
-	_, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)))
 	servicetest.TurnOff(t, f.Fixture, "erp_hook")
-	_, err = f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)
+	_, err := f.Webhooks.RedeliverMatching(t.Context(), f.As("ann"), store.NoKey, failed)
 	servicetest.WantCode(t, "a redelivery at an address that is off", err, models.CodeValidationFailed)
 	servicetest.TurnOn(t, f.Fixture, "erp_hook", nil)
 	f.SetDeliveries(models.DeliveryDelivered, `status IN ('pending', 'retrying')`)

@@ -9,6 +9,7 @@ import (
 	"millwright/models"
 	"millwright/service/servicetest"
 	"millwright/service/store"
+	"millwright/service/webhooks"
 )
 
 // Whatever keeps the integration from using the service, its deliveries are held with the reason
@@ -86,9 +87,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 			if claimed := servicetest.Claim(t, f, "erp_hook"); len(claimed.Deliveries) != 0 || claimed.Address.Sends {
 				t.Errorf("claimed are %v", claimed.Deliveries)
 			}
-			if n := servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld); n != len(orders) {
-				t.Errorf("%d deliveries are held, want %d", n, len(orders))
-			}
+			servicetest.Expect(t, "held deliveries", servicetest.WithStatus(f, "erp_hook", models.DeliveryHeld), len(orders))
 			_, since1 := f.Webhooks.RedeliverSince(ctx, store.Operator(), store.NoKey, hook, since)
 			_, _, enabled := f.Webhooks.EnableWebhook(ctx, store.Operator(), store.NoKey, hook, &since)
 			_, one := f.Webhooks.RedeliverDelivery(ctx, store.Operator(), store.NoKey, retrying.DeliveryID)
@@ -104,10 +103,7 @@ func TestDeliveriesAreHeldWhileTheIntegrationMayNotUseTheService(t *testing.T) {
 				t.Errorf("then its workflow finds %+v, want that what waited is due", now)
 			}
 			newer := servicetest.Create(t, f)
-			var sent []string
-			for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
-				sent = append(sent, d.RecordID)
-			}
+			sent := servicetest.Each(servicetest.Claim(t, f, "erp_hook").Deliveries, func(d webhooks.RenderedDelivery) string { return d.RecordID })
 			if want := slices.Concat(orders[1:], []string{newer}); !slices.Equal(sent, want) {
 				t.Errorf("sent are %v, want %v", sent, want)
 			}

@@ -130,9 +130,7 @@ func TestDeliveriesAreClaimedOldestFirst(t *testing.T) {
 	for _, more := range []bool{true, true, false} {
 		next, err := f.Webhooks.Claim(t.Context(), f.Holder("erp_hook"), webhooks.ClaimRequest{Limit: 2, InFlight: claimed})
 		servicetest.Must(t, err)
-		for _, d := range next.Deliveries {
-			claimed = append(claimed, d.DeliveryID)
-		}
+		claimed = append(claimed, servicetest.Each(next.Deliveries, func(d webhooks.RenderedDelivery) string { return d.DeliveryID })...)
 		servicetest.Expect(t, "more are left", next.More, more)
 	}
 	if !slices.Equal(claimed, all) {

@@ -64,8 +64,7 @@ func TestRedeliverEverywhere(t *testing.T) {
 		{"reader_updates", models.DeliveryFailed, 2},
 		{"outsider_hook", models.DeliveryFailed, 0},
 	} {
-		if n := servicetest.WithStatus(f, left.hook, left.status); n != left.n {
-			t.Errorf("%s has %d deliveries that are %s, want %d", left.hook, n, left.status, left.n)
-		}
+		servicetest.Expect(t, "deliveries of "+left.hook+" that are "+string(left.status),
+			servicetest.WithStatus(f, left.hook, left.status), left.n)
 	}
 }

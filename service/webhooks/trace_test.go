@@ -70,15 +70,13 @@ func TestRoundTripsAreSpansOfARecordedTrace(t *testing.T) {
 
 	servicetest.Must(t, f.Store.Ping(t.Context()))
 	_, unsampled := sdktrace.NewTracerProvider(sdktrace.WithSyncer(kept), sdktrace.WithSampler(sdktrace.NeverSample())).Tracer("test").Start(t.Context(), "call")
-	_, err := f.Upkeep.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0)
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Upkeep.Unclaimed(trace.ContextWithSpan(t.Context(), unsampled), 0)))
 	if n := len(kept.GetSpans()); n != 0 {
 		t.Fatalf("%d spans without a recorded trace", n)
 	}
 
 	ctx, call := tracer.Start(t.Context(), "call")
-	_, err = f.Upkeep.Unclaimed(ctx, 0)
-	servicetest.Must(t, err)
+	servicetest.Must(t, servicetest.ErrorOf(f.Upkeep.Unclaimed(ctx, 0)))
 	if _, err := f.Webhooks.LoadDelivery(ctx, "dlv_none"); err == nil {
 		t.Fatal("an unknown delivery was found")
 	}

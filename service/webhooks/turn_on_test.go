@@ -12,7 +12,6 @@ import (
 	"millwright/service/servicetest"
 	"millwright/service/store"
 	"millwright/service/webhooks"
-	"millwright/webhook"
 )
 
 // fails makes the delivery fail permanently.
@@ -22,31 +21,15 @@ func fails(t *testing.T, f *servicetest.Fixture, hook string, d webhooks.Rendere
 	servicetest.Record(t, f, hook, servicetest.Attempt(f, d, 500))
 }
 
-// A delivery's state has the class of each attempt's error.
-func TestTheClassOfAnErrorIsKept(t *testing.T) {
-	f := servicetest.New(t)
-	d := servicetest.NewDelivery(t, f)
-	timeout := webhooks.Attempt{
-		DeliveryID: d.DeliveryID, Number: 1, StartedAt: models.TimeOf(f.Clock.Now()), Latency: 10 * time.Second,
-		Problem: webhook.KindTimeout, Error: "The receiver did not respond within 10 seconds.",
-	}
-	servicetest.Record(t, f, "erp_hook", timeout)
-	if state := servicetest.LoadDelivery(t, f, d.DeliveryID); len(state.Made) != 1 || state.Made[0].Result != "timeout" {
-		t.Errorf("the state is %+v", state)
-	}
-}
-
 func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 	f := servicetest.New(t)
-	var ids, deliveries []string
+	var ids []string
 	for range 5 {
 		ids = append(ids, servicetest.Create(t, f))
 		f.Clock.Advance(time.Minute)
 	}
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
-	for _, d := range claimed {
-		deliveries = append(deliveries, d.DeliveryID)
-	}
+	deliveries := servicetest.Each(claimed, func(d webhooks.RenderedDelivery) string { return d.DeliveryID })
 	fails(t, f, "erp_hook", claimed[0])
 	fails(t, f, "erp_hook", claimed[1])
 	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[2], 200))
@@ -100,10 +83,7 @@ func TestTurningAWebhookOffHoldsAndOnSendsInOrder(t *testing.T) {
 	servicetest.Expect(t, "times since when it fails",
 		servicetest.Value[int](f, `SELECT num_nonnulls(failing_since, warned_at) FROM webhook_health WHERE webhook_id = $1`, f.ID("erp_hook")), 0)
 	ids = append(ids, servicetest.Create(t, f)) // newer than what was released
-	var order []string
-	for _, d := range servicetest.Claim(t, f, "erp_hook").Deliveries {
-		order = append(order, d.RecordID)
-	}
+	order := servicetest.Each(servicetest.Claim(t, f, "erp_hook").Deliveries, func(d webhooks.RenderedDelivery) string { return d.RecordID })
 	if want := []string{ids[1], ids[3], ids[4], ids[5], ids[6]}; !slices.Equal(order, want) {
 		t.Errorf("they are sent in the order %v, want %v", order, want)
 	}
