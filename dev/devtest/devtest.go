@@ -9,18 +9,24 @@ import (
 	"millwright/dev/process"
 )
 
+// Must fails the test if one of the steps fails.
+func Must(t *testing.T, steps ...error) {
+	t.Helper()
+	for _, err := range steps {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // OpenDirectory returns a directory that every user can enter, with a space in its path.
 // The directories of t.TempDir are closed to other users.
 func OpenDirectory(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "millwright test ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	if err := os.Chmod(dir, 0o711); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.Chmod(dir, 0o711))
 	return dir
 }
 
@@ -28,27 +34,21 @@ func OpenDirectory(t *testing.T) string {
 func FreePorts(t *testing.T, n int) []int {
 	t.Helper()
 	ports, err := process.FreePorts(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return ports
 }
 
 // WriteFile writes a file that only its owner may read.
 func WriteFile(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	Must(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // ReadFile returns the content of a file.
 func ReadFile(t *testing.T, path string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	Must(t, err)
 	return string(content)
 }
 

@@ -143,9 +143,7 @@ services:
     volumes: ["./receiver.pem:/etc/ssl/certs/receiver.pem:ro"]
 `,
 	} {
-		if err := os.WriteFile(filepath.Join(c.dir, file), []byte(content), 0o644); err != nil {
-			r.t.Fatal(err)
-		}
+		devtest.Must(r.t, os.WriteFile(filepath.Join(c.dir, file), []byte(content), 0o644))
 	}
 	clean := func() {
 		if said, err := c.try(r.t, `docker compose down --volumes --remove-orphans`); err != nil {
@@ -225,15 +223,11 @@ func (c *containers) post(t *testing.T, as credentials, path, body string) strin
 func (c *containers) send(t *testing.T, path, body string, header http.Header, into any) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, c.api+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	request.Header = header
 	client := http.Client{Timeout: time.Minute}
 	response, err := client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	defer response.Body.Close()
 	said, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode/100 != 2 || json.Unmarshal(said, into) != nil {
@@ -270,17 +264,11 @@ type hook struct {
 func newHook(t *testing.T) *hook {
 	t.Helper()
 	subnet, err := exec.CommandContext(t.Context(), "docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	network, err := netip.ParsePrefix(strings.TrimSpace(string(subnet)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	own, err := net.InterfaceAddrs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	gateway := slices.IndexFunc(own, func(a net.Addr) bool {
 		at, err := netip.ParsePrefix(a.String())
 		return err == nil && network.Contains(at.Addr())
@@ -290,9 +278,7 @@ func newHook(t *testing.T) *hook {
 	}
 	host, _, _ := strings.Cut(own[gateway].String(), "/")
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	h := &hook{network: network.String()}
 	server := httptest.NewUnstartedServer(h)
 	_ = server.Listener.Close()
@@ -300,9 +286,7 @@ func newHook(t *testing.T) *hook {
 	server.StartTLS()
 	t.Cleanup(server.Close)
 	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	h.url = "https://example.com:" + port + "/"
 	h.certificate = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}))
 	return h

@@ -28,9 +28,7 @@ const stopsWithin = 25 * time.Second
 func TestEveryServiceIsPinnedWatchedAndConfined(t *testing.T) {
 	i := install(t, "MILLWRIGHT_VERSION="+version)
 	all, err := i.project.WithProfiles([]string{"*"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	for name, s := range all.Services {
 		t.Run(name, func(t *testing.T) {
 			if !pinned.MatchString(s.Image) {
@@ -134,18 +132,14 @@ func TestOnlyTheAPIAndTheUIAreReachable(t *testing.T) {
 func TestMonitoring(t *testing.T) {
 	i := install(t)
 	monitored, err := i.project.WithProfiles([]string{"monitoring"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	prometheus, grafana := monitored.Services["prometheus"], monitored.Services["grafana"]
 	mounted := func(s types.ServiceConfig) map[string]string {
 		files := map[string]string{}
 		for _, v := range s.Volumes {
 			if v.Type == types.VolumeTypeBind {
 				source, err := filepath.Rel(i.dir, v.Source)
-				if err != nil {
-					t.Fatal(err)
-				}
+				devtest.Must(t, err)
 				files[v.Target] = source
 			}
 		}
@@ -212,9 +206,7 @@ func TestConnectionsFitIntoPostgres(t *testing.T) {
 			t.Fatalf("%s has no %s", service, name)
 		}
 		n, err := strconv.Atoi(*value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		devtest.Must(t, err)
 		return n
 	}
 	const temporalServices, reserved = 4, 3
@@ -369,9 +361,7 @@ func TestMakeSecretsNeverOverwrites(t *testing.T) {
 	if !maps.Equal(first, secretFiles(t, i.dir)) {
 		t.Error("a second run changes secrets")
 	}
-	if err := os.Remove(filepath.Join(i.dir, "deploy/secrets/token_signing_keys")); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Remove(filepath.Join(i.dir, "deploy/secrets/token_signing_keys")))
 	if said := makeSecrets(t, i.dir); !strings.Contains(said, "secrets: token_signing_keys\n") {
 		t.Errorf("a run for one secret prints %q", said)
 	}
@@ -405,9 +395,7 @@ func TestTheImagesBuildHasAllPackages(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{if .Main}}{{slice $.ImportPath (len .Path)}}{{end}}{{end}}", "./cmd/millwright")
 	list.Dir = repository
 	packages, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	found := 0
 	for path := range strings.Lines(string(packages)) {
 		directory, own := strings.CutPrefix(strings.TrimSpace(path), "/")

@@ -28,9 +28,7 @@ func (c *containers) prepareImages(t *testing.T) string {
 	t.Helper()
 	if _, err := c.try(t, `docker compose pull --quiet --ignore-buildable`); err == nil {
 		checkout, err := filepath.Abs(repository)
-		if err != nil {
-			t.Fatal(err)
-		}
+		devtest.Must(t, err)
 		c.sh(t, `cd "`+checkout+`" && MILLWRIGHT_VERSION=`+version+` docker compose --file docker-compose.yml build api`)
 		return "pulled, and the product's built from its Dockerfile"
 	}
@@ -65,9 +63,7 @@ func (c *containers) prepareImages(t *testing.T) string {
 			if err == nil {
 				err = os.WriteFile(filepath.Join(directory, name), content, 0o755)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			devtest.Must(t, err)
 		}
 		c.sh(t, `docker build --quiet --label `+label+` --tag `+image+` "`+directory+`"`)
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
@@ -221,9 +222,7 @@ func (m *machine) startServers(t *testing.T) {
 // write writes a file of the machine. The path is below its root.
 func (m *machine) write(t *testing.T, path, content string, mode os.FileMode) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(m.root, path), []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.WriteFile(filepath.Join(m.root, path), []byte(content), mode))
 }
 
 // millwright is running.md's command with the settings of the units.

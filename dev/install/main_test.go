@@ -84,13 +84,9 @@ func install(t *testing.T, env ...string) installation {
 	makeSecrets(t, dir)
 	options, err := cli.NewProjectOptions([]string{path},
 		cli.WithWorkingDirectory(dir), cli.WithEnv(env), cli.WithInterpolation(true), cli.WithResolvedPaths(true))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	project, err := options.LoadProject(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	return installation{dir, project}
 }
 
@@ -98,17 +94,11 @@ func install(t *testing.T, env ...string) installation {
 func copyDeploy(t *testing.T, into string) {
 	t.Helper()
 	copied := filepath.Join(into, "deploy")
-	if err := os.CopyFS(copied, os.DirFS(filepath.Join(repository, "deploy"))); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.CopyFS(copied, os.DirFS(filepath.Join(repository, "deploy"))))
 	secrets, err := filepath.Glob(filepath.Join(copied, "secrets", "[^.]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	for _, path := range secrets {
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
+		devtest.Must(t, os.Remove(path))
 	}
 }
 
@@ -125,9 +115,7 @@ func makeSecrets(t *testing.T, dir string) string {
 func secretFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "deploy", "secrets", "[^.]*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	found := map[string]string{}
 	for _, path := range paths {
 		found[filepath.Base(path)] = devtest.ReadFile(t, path)

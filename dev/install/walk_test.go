@@ -55,9 +55,7 @@ func (w *walk) write(title, by, machine string, rows ...string) {
 	for _, row := range rows {
 		text += "| " + row + " |\n"
 	}
-	if err := os.WriteFile(*reportFile, []byte(text+w.report.String()), 0o644); err != nil {
-		w.t.Fatal(err)
-	}
+	devtest.Must(w.t, os.WriteFile(*reportFile, []byte(text+w.report.String()), 0o644))
 }
 
 // documented returns the only command, or block of commands, of running.md that matches.
@@ -135,7 +133,5 @@ func await(t *testing.T, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), startLimit)
 	defer cancel()
-	if err := process.Await(ctx, 200*time.Millisecond, check); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, process.Await(ctx, 200*time.Millisecond, check))
 }

@@ -24,9 +24,7 @@ func testOptions(t *testing.T) Options {
 func mustStart(t *testing.T, opts Options) *Cluster {
 	t.Helper()
 	c, err := Start(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	t.Cleanup(c.Stop)
 	return c
 }
@@ -35,9 +33,7 @@ func mustStart(t *testing.T, opts Options) *Cluster {
 func query(t *testing.T, c *Cluster, sql string) (value string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), c.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	defer conn.Close(t.Context())
 	if err := conn.QueryRow(t.Context(), sql).Scan(&value); err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		t.Fatalf("%s: %v", sql, err)
@@ -89,9 +85,7 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 		if !t.Run(c.name, func(t *testing.T) {
 			c.end(t)
 			after, err := Start(t.Context(), opts)
-			if err != nil {
-				t.Fatal(err)
-			}
+			devtest.Must(t, err)
 			if before.Running() {
 				t.Error("the previous server still runs")
 			}
@@ -111,14 +105,10 @@ func TestStartAfterAnUncleanEnd(t *testing.T) {
 func startUnrelated(t *testing.T) int {
 	t.Helper()
 	owner, err := newOwner()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	cmd := owner.command("/bin/sleep", "1000")
 	p, err := process.Start(cmd, process.Options{Name: "sleep"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	t.Cleanup(func() {
 		if !p.Running() {
 			t.Error("the unrelated process was stopped")
@@ -130,9 +120,7 @@ func startUnrelated(t *testing.T) int {
 
 func TestStartNamesTheVersionTheDataNeeds(t *testing.T) {
 	opts := testOptions(t)
-	if err := os.MkdirAll(dataDir(opts.Root), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.MkdirAll(dataDir(opts.Root), 0o700))
 	devtest.WriteFile(t, filepath.Join(dataDir(opts.Root), "PG_VERSION"), "9.6\n")
 	_, err := Start(t.Context(), opts)
 	if err == nil || !strings.Contains(err.Error(), "was made by Postgres 9.6, which is not installed") {
@@ -143,9 +131,7 @@ func TestStartNamesTheVersionTheDataNeeds(t *testing.T) {
 func TestInitdbsReasonIsShown(t *testing.T) {
 	programs := Programs{Dir: t.TempDir()}
 	script := "#!/bin/sh\necho 'initdb: error: no luck' >&2\nexit 3\n"
-	if err := os.WriteFile(programs.path("initdb"), []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.WriteFile(programs.path("initdb"), []byte(script), 0o755))
 	err := initialize(t.Context(), Options{Root: devtest.OpenDirectory(t), Log: filepath.Join(t.TempDir(), "log")}, programs, owner{})
 	if err == nil || !strings.Contains(err.Error(), "exit status 3") || !strings.Contains(err.Error(), "no luck") {
 		t.Errorf("the error is %v", err)

@@ -20,9 +20,7 @@ func TestEnterableIsTheFirstThatPostgressUserCanEnter(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return
 	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Chmod(dir, 0o700))
 	if got, err := Enterable(dir, "/"); err != nil || got != "/" {
 		t.Errorf("chosen instead of one that is closed: %q, %v", got, err)
 	}

@@ -6,19 +6,17 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 // install creates a directory that looks like an installed Postgres.
 func install(t *testing.T, dir string, major int) {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.MkdirAll(dir, 0o755))
 	server := fmt.Sprintf("#!/bin/sh\necho 'postgres (PostgreSQL) %d.3 (Some 1.2)'\n", major)
 	for name, script := range map[string]string{"postgres": server, "initdb": "#!/bin/sh\n"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		devtest.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755))
 	}
 }
 
@@ -30,12 +28,8 @@ func TestInstalledPrefersPATHThenTheNewest(t *testing.T) {
 	// PATH has links to the programs.
 	install(t, filepath.Join(dir, "linked"), 16)
 	path := filepath.Join(dir, "path")
-	if err := os.Mkdir(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(filepath.Join(dir, "linked", "initdb"), filepath.Join(path, "initdb")); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Mkdir(path, 0o755))
+	devtest.Must(t, os.Symlink(filepath.Join(dir, "linked", "initdb"), filepath.Join(path, "initdb")))
 	t.Setenv("PATH", path+":/usr/bin:/bin")
 	before := packageDirectories
 	packageDirectories = []string{filepath.Join(dir, "lib/*/bin")}

@@ -23,9 +23,7 @@ func useTempDir(t *testing.T) (dir string, left func() []string) {
 	t.Setenv("TMPDIR", dir)
 	return dir, func() []string {
 		paths, err := filepath.Glob(filepath.Join(dir, throwawayPattern+"*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		devtest.Must(t, err)
 		return paths
 	}
 }
@@ -34,9 +32,7 @@ func useTempDir(t *testing.T) (dir string, left func() []string) {
 func portOf(t *testing.T, line string) int {
 	t.Helper()
 	u, err := url.Parse(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	port, err := strconv.Atoi(u.Port())
 	if err != nil {
 		t.Fatalf("%q has no port: %v", line, err)
@@ -52,9 +48,7 @@ func TestExecRunsACommandOnADatabase(t *testing.T) {
 	cmd := devstack(t, "exec", "sh", "-c", script)
 	// A terminal that has the settings of `make run` has them for that stack only.
 	cmd.Dir = devtest.OpenDirectory(t)
-	if err := os.Mkdir(filepath.Join(cmd.Dir, ".dev"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Mkdir(filepath.Join(cmd.Dir, ".dev"), 0o700))
 	devtest.WriteFile(t, filepath.Join(cmd.Dir, ".dev", "env"), "export SECRET_SEALING_KEYS='of run'\nexport MILLWRIGHT_ADDR=':1'\n")
 	cmd.Env = append(cmd.Environ(), "SECRET_SEALING_KEYS=of run", "MILLWRIGHT_ADDR=another")
 	out, _ := cmd.Output()
@@ -79,9 +73,7 @@ func TestExecRunsACommandOnADatabase(t *testing.T) {
 func processExists(t *testing.T, line string) bool {
 	t.Helper()
 	pid, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	return syscall.Kill(pid, 0) == nil
 }
 
@@ -90,9 +82,7 @@ func startExec(t *testing.T, dir, script string) (*exec.Cmd, []string) {
 	t.Helper()
 	note := filepath.Join(dir, "note")
 	cmd := devstack(t, "exec", "sh", "-c", script, "sh", note)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, cmd.Start())
 	devtest.Eventually(t, "the command is running", func() bool { _, err := os.Stat(note); return err == nil })
 	return cmd, strings.Split(devtest.ReadFile(t, note), "\n")
 }
@@ -103,9 +93,7 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 	}
 	dir, left := useTempDir(t)
 	cmd, lines := startExec(t, dir, `sleep 1000 & printf '%s\n' "$DATABASE_URL" $$ $! > "$1.new"; mv "$1.new" "$1"; wait`)
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, cmd.Process.Kill())
 	_ = cmd.Wait()
 	devtest.Eventually(t, "Postgres has ended", func() bool { return process.CheckPort(portOf(t, lines[0])) == nil })
 	devtest.Eventually(t, "the command has ended", func() bool { return !processExists(t, lines[1]) })
@@ -124,9 +112,7 @@ func TestExecKilledLeavesNothingRunning(t *testing.T) {
 func TestExecForwardsSignals(t *testing.T) {
 	dir, _ := useTempDir(t)
 	cmd, _ := startExec(t, dir, `trap 'kill $!; exit 9' TERM; sleep 1000 & : > "$1"; wait`)
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, cmd.Process.Signal(syscall.SIGTERM))
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.ExitCode(); status != 9 {
 		t.Errorf("the exit status is %d, want the command's 9", status)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"millwright/dev/devtest"
 	"millwright/dev/process"
 )
 
@@ -113,8 +114,6 @@ func queryDatabase(sql string) (value string, err error) {
 func devstack(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	return exec.Command(self, args...)
 }

@@ -12,20 +12,14 @@ import (
 
 func TestTheDemosReceiverStopsAndStarts(t *testing.T) {
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	var terminal strings.Builder
 	r := &runner{
 		supervisor: &supervisor{out: &terminal}, cfg: &config{dir: t.TempDir()},
 		opts: RunOptions{Millwright: self}, demo: credentials{WebhookSecret: "whsec_1"}, receiverPort: devtest.FreePorts(t, 1)[0],
 	}
-	if err := os.Mkdir(r.cfg.logs(), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.startReceiver(); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Mkdir(r.cfg.logs(), 0o700))
+	devtest.Must(t, r.startReceiver())
 	t.Cleanup(func() { r.stopReceiver() })
 	for _, step := range []struct {
 		line, says string

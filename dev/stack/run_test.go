@@ -69,9 +69,7 @@ func (c *checkout) start(t *testing.T) *runningStack {
 	t.Helper()
 	r := &runningStack{cmd: c.command(t), ended: make(chan struct{})}
 	r.cmd.Stdout, r.cmd.Stderr = r, r
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, r.cmd.Start())
 	go func() { _ = r.cmd.Wait(); close(r.ended) }()
 	t.Cleanup(func() { _ = r.cmd.Process.Kill(); <-r.ended })
 	devtest.Eventually(t, "the stack is running", func() bool {
@@ -95,9 +93,7 @@ func (r *runningStack) runs() bool {
 // end sends a signal and returns the exit status and the whole output.
 func (r *runningStack) end(t *testing.T, sig os.Signal) (int, string) {
 	t.Helper()
-	if err := r.cmd.Process.Signal(sig); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, r.cmd.Process.Signal(sig))
 	<-r.ended
 	return r.cmd.ProcessState.ExitCode(), r.output()
 }
@@ -240,17 +236,13 @@ func kill(t *testing.T, id string) {
 	if err == nil {
 		err = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 }
 
 func TestRunNamesABusyPortBeforeAnythingStarts(t *testing.T) {
 	c := newCheckout(t)
 	l, err := net.Listen("tcp", process.Address(c.ports[2]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	defer l.Close()
 	out, err := c.command(t).CombinedOutput()
 	want := fmt.Sprintf("port %d is taken by another program but the Temporal Web UI needs it: free it, or set TEMPORAL_UI_PORT to another\n", c.ports[2])

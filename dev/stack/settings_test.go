@@ -52,9 +52,7 @@ func TestTheEnvironmentOverridesSettings(t *testing.T) {
 	withoutSettings(t)
 	t.Setenv("WEBHOOK_ALLOW_NETWORKS", "10.0.0.0/8")
 	cfg, err := loadConfig(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	settings := cfg.settings(&state{TokenSigningKeys: "dev1:k"}, "postgres://x")
 	for name, want := range map[string]string{
 		"DATABASE_URL":           "postgres://x",
@@ -87,9 +85,7 @@ func TestTemporalElsewhereNeedsNoPorts(t *testing.T) {
 	withoutSettings(t)
 	t.Setenv("TEMPORAL_ADDRESS", "temporal.example:7233")
 	cfg, err := loadConfig(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	for _, p := range cfg.ports() {
 		if strings.HasPrefix(p.variable, "TEMPORAL") {
 			t.Errorf("%s is still checked", p.variable)

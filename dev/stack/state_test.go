@@ -14,9 +14,7 @@ import (
 func TestStateIsKeptAndPrivate(t *testing.T) {
 	dir := t.TempDir()
 	first, err := loadState(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	for _, key := range []string{first.TokenSigningKeys, first.SecretSealingKeys} {
 		text, ok := strings.CutPrefix(key, "dev1:")
 		if raw, err := base64.StdEncoding.DecodeString(text); !ok || err != nil || len(raw) != 32 {
@@ -25,9 +23,7 @@ func TestStateIsKeptAndPrivate(t *testing.T) {
 	}
 	first.PostgresPort = 25000
 	first.Demo["private"] = credentials{"id", "secret", "hook", someone("idn_1", "password"), false}
-	if err := first.save(dir); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, first.save(dir))
 	second, err := loadState(dir)
 	if err != nil || !reflect.DeepEqual(first, second) {
 		t.Errorf("loaded: %+v, %v; saved: %+v", second, err, first)
@@ -47,9 +43,7 @@ func TestTheClusterIsElsewhereBelowRootsHome(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // this user's clusters are its own
 	}
-	if err := os.Chmod(open, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, os.Chmod(open, 0o700))
 	root, err := st.clusterRoot(open)
 	if err != nil || strings.HasPrefix(root, open) {
 		t.Errorf("the cluster is in %s, which its user cannot enter (%v)", root, err)

@@ -4,14 +4,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"millwright/dev/devtest"
 )
 
 // A web page cannot use the Web UI under a name that it made resolve to this machine.
 func TestTheWebUIServesLocalHostsOnly(t *testing.T) {
 	handler, err := uiHandler(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	devtest.Must(t, err)
 	for host, status := range map[string]int{
 		"localhost:8233": 200, "127.0.0.1:8233": 200, "[::1]:8233": 200, "[::1]": 200, "LOCALHOST": 200,
 		"evil.example.com:8233": 421, "localhost.evil.example.com": 421, "": 421,

@@ -162,9 +162,7 @@ func newSecrets(t *testing.T) secrets {
 	var made [2]string
 	for i := range made {
 		secret, err := webhook.GenerateSecret(rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		made[i] = secret
 	}
 	return secrets{own: made[0], other: made[1]}
@@ -210,9 +208,7 @@ func digest(secret, at, body string) string {
 func signed(t *testing.T, name, id, body string, secrets ...string) request {
 	t.Helper()
 	signer, err := webhook.NewSigner(secrets...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	header := signer.Header(id, "work_order.status_changed", time.Now(), []byte(body))
 	return request{
 		name: name, body: body, header: header, signature: header.Get(webhook.HeaderSignature),
@@ -332,9 +328,7 @@ func start(t *testing.T, secret, path string, args ...string) *receiver {
 	r := &receiver{output: newTranscript()}
 	cmd.Stdout, cmd.Stderr = &stream{to: r.output}, &stream{to: r.output} // PHP's server and its error_log write to the second
 	cmd.WaitDelay = lineTimeout                                           // its children may keep the streams open
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // the error is that it was killed
@@ -360,9 +354,7 @@ func command(t *testing.T, secret, path string, args ...string) *exec.Cmd {
 func (r *receiver) post(t *testing.T, q request) int {
 	t.Helper()
 	post, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.url, strings.NewReader(q.body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for name, values := range q.header {
 		post.Header[name] = values
 	}
@@ -391,13 +383,9 @@ func (r *receiver) post(t *testing.T, q request) int {
 func (r *receiver) hangUp(t *testing.T) {
 	t.Helper()
 	address, err := url.Parse(r.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}

@@ -18,17 +18,13 @@ import (
 // The page prints the example files unchanged, and its sample delivery is what the service sends.
 func TestPage(t *testing.T) {
 	text, err := os.ReadFile("../../docs/receiving-webhooks.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	page := string(text)
 
 	for file, language := range map[string]string{"verify.js": "js", "verify.py": "python", "verify.php": "php", "verify.go": "go"} {
 		t.Run(file, func(t *testing.T) {
 			code, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got := block(t, page, language); got != string(code) {
 				t.Errorf("the page's block of %s differs from the file: copy the file into it", language)
 			}
@@ -49,26 +45,18 @@ const shownSecret = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 // headers, and the fields of a record.
 func checkDelivery(t *testing.T, page string) {
 	var body bytes.Buffer
-	if err := json.Compact(&body, []byte(block(t, page, "json"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Compact(&body, []byte(block(t, page, "json"))))
 	var event struct {
 		webhook.Event
 		Data struct {
 			WorkOrder json.RawMessage `json:"work_order"`
 		} `json:"data"`
 	}
-	if err := json.Unmarshal(body.Bytes(), &event); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body.Bytes(), &event))
 	var record models.WorkOrderRecord
-	if err := json.Unmarshal(event.Data.WorkOrder, &record); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(event.Data.WorkOrder, &record))
 	current, err := json.Marshal(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(current, event.Data.WorkOrder) {
 		t.Errorf("a record now is\n%s\nand not\n%s", current, event.Data.WorkOrder)
 	}
@@ -80,9 +68,7 @@ func checkDelivery(t *testing.T, page string) {
 		}
 	}
 	unix, err := strconv.ParseInt(shown.Get(webhook.HeaderStandardTimestamp), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	want := sign(t, event.ID, event.Type, unix, body.Bytes())
 	want.Set("Content-Type", "application/json")
 	want.Set("User-Agent", webhook.UserAgent)
@@ -105,9 +91,7 @@ func checkExample(t *testing.T, page string) {
 	}
 	at, _, _ := strings.Cut(strings.TrimPrefix(fields["header"], "t="), ",")
 	unix, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if fields["secret"] != shownSecret {
 		t.Errorf("the secret is %q, want %q", fields["secret"], shownSecret)
 	}
@@ -121,9 +105,7 @@ func checkExample(t *testing.T, page string) {
 func sign(t *testing.T, id, eventType string, unix int64, body []byte) http.Header {
 	t.Helper()
 	signer, err := webhook.NewSigner(shownSecret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return signer.Header(id, eventType, time.Unix(unix, 0), body)
 }
 

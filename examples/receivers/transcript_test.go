@@ -79,3 +79,11 @@ func (p *transcript) text() string {
 	defer p.mu.Unlock()
 	return strings.Join(p.lines, "\n")
 }
+
+// must fails the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
