@@ -66,7 +66,7 @@ func TestStatementsOfAWrite(t *testing.T) {
 		models.OperationHold: models.StatusOpen, models.OperationResume: models.StatusOnHold, models.OperationReturn: models.StatusOpen,
 	} {
 		id, actor := h.WorkOrderIn(status), h.As(operators[operation])
-		switch operation {
+		switch operation { //nolint:exhaustive // the others are possible
 		case models.OperationComplete:
 			servicetest.Must(t, removes(h, "erp", id, "cat"))
 		case models.OperationReturn:
