@@ -141,11 +141,6 @@ systemd-test: bin/devstack ## Boot a machine with the systemd units and run the 
 conformance: bin/devstack ## Test the product against the specification, rule by rule; writes docs/conformance.md
 	bin/devstack exec --no-temporal -- go test $(RACE) -count=1 ./conformance -run TestSpecification -args -write ../docs/conformance.md
 
-# Without the race detector, since it runs each rule's test at least twice.
-.PHONY: conformance-proof
-conformance-proof: bin/devstack ## Break the functions that the rules name, one at a time: each rule's test must fail; takes a quarter of an hour
-	bin/devstack exec --no-temporal -- go test -tags proof -count=1 -timeout 2h -v ./conformance -run '^TestProof$$' $(TESTFLAGS)
-
 .PHONY: screenshots
 screenshots: bin/devstack ## Take the pictures of the console in docs/console again (needs Chromium)
 	CONSOLE_DOCS="$$PWD/docs/console" bin/devstack exec --no-temporal -- go test ./console -count=1 -run '^TestPagesOfTheDemo$$'

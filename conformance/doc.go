@@ -16,7 +16,4 @@
 //
 // TestPageIsFresh fails if the page and the entries differ, and
 // TestImplementationsExist if an entry names a function that does not exist.
-//
-// TestProof, which only make conformance-proof runs, breaks each named function while
-// the entry's test runs: the test must fail.
 package conformance

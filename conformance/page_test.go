@@ -15,7 +15,6 @@ const pageHead = `# Conformance
 
 The rules of [api.md](api.md) with the conformance tests that check them and the functions that implement them.
 ` + "`make conformance`" + ` runs the tests and writes this page; do not edit it.
-` + "`make conformance-proof`" + ` breaks these functions one at a time and checks that each rule's tests fail.
 
 A test is a subtest of TestSpecification in ` + "`conformance/`" + `, named by section and item, with underscores for spaces:
 ` + "`bin/devstack exec --no-temporal -- go test ./conformance -run 'TestSpecification/section_4/write_rule_7,_worker:'`" + `.
