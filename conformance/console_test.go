@@ -80,6 +80,9 @@ func wantIntegrationsPage(t *testing.T, h *harness) {
 	credentials.Set("client_secret", shown[1])
 	want(t, "the scopes of its token", h.token(credentials).Want(http.StatusOK, "").Text("scope"), "work_orders:read")
 	a.ann.Get(list).Want(http.StatusOK, "Made on the page")
+	made := servicetest.Value[string](h.Fixture, `SELECT n.name || ' ' || array_to_string(i.scopes, ' ') || ' ' || d.name FROM integrations i
+		JOIN identities n ON n.id = i.id JOIN organization_permission_definitions d ON d.id = i.organization_definition_id WHERE i.client_id = $1`, shown[0])
+	want(t, "the integration", made, "Made on the page work_orders:read Incoming")
 }
 
 // wantRenewalPage checks that a secret is renewed on the integration's page.

@@ -9,10 +9,11 @@ import (
 	"millwright/service/servicetest"
 )
 
-// grant limits the ERP's definition "full" to these grants until the test ends.
+// grant limits the ERP's definition "full" to these grants, or none, until the test ends.
 func (h *harness) grant(t *testing.T, grants ...models.Grant) {
 	t.Helper()
-	names := func(grants []models.Grant) (names []string) {
+	names := func(grants []models.Grant) []string {
+		names := []string{}
 		for _, g := range grants {
 			names = append(names, string(g))
 		}

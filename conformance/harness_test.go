@@ -38,11 +38,9 @@ func (s *currentTest) Fatalf(format string, args ...any) {
 	s.now.Helper()
 	s.now.Fatalf(format, args...)
 }
-func (s *currentTest) Fail()                           { s.now.Fail() }
-func (s *currentTest) FailNow()                        { s.now.FailNow() }
-func (s *currentTest) Failed() bool                    { return s.now.Failed() }
-func (s *currentTest) Log(args ...any)                 { s.now.Log(args...) }
-func (s *currentTest) Logf(format string, args ...any) { s.now.Logf(format, args...) }
+func (s *currentTest) Fail()        { s.now.Fail() }
+func (s *currentTest) FailNow()     { s.now.FailNow() }
+func (s *currentTest) Failed() bool { return s.now.Failed() }
 
 // harness is a server on the fixture of servicetest, with helpers for the tests of
 // the rules.

@@ -11,24 +11,8 @@ import (
 )
 
 var section3 = []rule{
-	{item: "status names", words: "seven states with their English names", code: "models.WorkOrderStatus.Name", test: func(t *testing.T, h *harness) {
-		for status, name := range map[models.WorkOrderStatus]string{
-			models.StatusOpen: "Open", models.StatusInProgress: "In progress", models.StatusBackFromInspection: "Back from the consultant",
-			models.StatusSentToInspection: "Sent to the consultant's review", models.StatusComplete: "Complete",
-			models.StatusCancelled: "Cancelled", models.StatusOnHold: "On hold",
-		} {
-			want(t, string(status), h.read(h.workOrderIn(status)).Text("status", "name"), name)
-		}
-	}},
-	{item: "on hold", words: "no call puts a work order on hold or resumes it", code: "models.WorkOrderStatus.Apply", test: func(t *testing.T, h *harness) {
-		h.post("/work-orders", h.body(object{"status": "on_hold"})).Want(http.StatusUnprocessableEntity, "validation_failed")
-		id := h.workOrderIn(models.StatusOnHold)
-		h.patch(id, object{"title": "x"}).Want(http.StatusUnprocessableEntity, "rule_violation")
-		h.answer(id, false).Want(http.StatusUnprocessableEntity, "rule_violation")
-		h.wantStatus(id, models.StatusOnHold)
-		body := fields(h.bodyOf(h.documented(http.MethodPatch, "/work-orders/{id}")))
-		want(t, "PATCH takes a status", slices.Contains(body, "status"), false)
-	}},
+	{item: "status names", words: "seven states with their English names", code: "models.WorkOrderStatus.Name", test: wantStatusNames},
+	{item: "on hold", words: "no call puts a work order on hold or resumes it", code: "models.WorkOrderStatus.Apply", test: wantNoHold},
 	{item: "row 1, state", words: "a change keeps each workable state", code: "service/records.(*Records).UpdateWorkOrder", test: wantChangeable},
 	{item: "row 1, event", words: "and sends an event only for four fields", code: "service/records.(*Records).UpdateWorkOrder", test: wantUpdatedEvents},
 	{item: "row 1, condition", words: "it requires the permission to update", code: "service/records.(*workOrderActor).requireGrant", test: wantUpdateGrant},
@@ -42,10 +26,8 @@ var section3 = []rule{
 			h.wantEvents(id, "work_order.status_changed work_order.completed")
 		})
 	}},
-	{item: "row 3, condition", words: "only by a worker, and only when every required question has an answer", code: "service/records.(*workOrderActor).requireWorker, service/records.requireAnswers", test: func(t *testing.T, h *harness) {
-		wantOnlyWorkers(t, h)
-		wantRequiredAnswers(t, h)
-	}},
+	{item: "row 3, worker", words: "only by a worker", code: "service/records.(*workOrderActor).requireWorker", test: wantOnlyWorkers},
+	{item: "row 3, condition", words: "and only when every required question has an answer", code: "service/records.requireAnswers", test: wantRequiredAnswers},
 	{item: "row 4", words: "completing with a consultant: sent to review, with two events", code: "models.WorkOrderStatus.Apply", test: func(_ *testing.T, h *harness) {
 		h.eachStatus(workable, func(id string) {
 			h.assign(id, object{"consultants": h.ids("cat")}).Want(http.StatusOK, "")

@@ -27,12 +27,7 @@ var section7 = []rule{
 		return strings.Replace(h.credentials("erp", "").Encode(), "client_credentials", "password", 1)
 	}),
 	{item: "401, expired", words: "a call with an expired token", code: "service/store.(*TokenKeys).Parse", alone: true, test: wantTokensExpire},
-	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admit", test: func(t *testing.T, h *harness) {
-		h.get("/me").Want(http.StatusOK, "")
-		h.changeUntilEnd(t, `UPDATE integrations SET enabled = false WHERE id = $1`, `UPDATE integrations SET enabled = true WHERE id = $1`, h.ID("erp"))
-		response := h.get("/me").Want(http.StatusUnauthorized, "invalid_token")
-		want(t, "the challenge names invalid_token", strings.Contains(response.Header.Get("WWW-Authenticate"), `error="invalid_token"`), true)
-	}},
+	{item: "401, invalidated", words: "a call with an invalidated token", code: "service/access.(*Access).admit", test: invalidations[1].test},
 	{item: "404", words: "a record that does not exist or may not be read", code: "models.NotFound", test: func(_ *testing.T, h *harness) {
 		roof := h.workOrder(object{"inventory_id": h.ID("roof")})
 		for _, path := range []string{"/work-orders/" + roof, "/work-orders/wo_00000000000000000000000000", "/work-orders/x"} {
