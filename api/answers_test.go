@@ -97,7 +97,6 @@ func TestNoAnswersStartTheWork(t *testing.T) {
 		id := create(object{"assignees": h.ids("erp", "ann")})
 		response := h.answer(id, false).Want(http.StatusOK, "")
 		want(t, "the events", h.events(id), `work_order.status_changed {"status": "in_progress", "previous_status": "open"}`)
-		want(t, "the history", h.history(id), "work_order.answered: status")
 		want(t, "the Log Records", h.log(id), "ERP (API) work_order.answered")
 		want(t, "the notices", h.notices(id), "Ann Field work_order.started")
 		h.forgetEffects(id)

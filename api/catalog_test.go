@@ -62,11 +62,6 @@ func TestInventoryRecords(t *testing.T) {
 			if !reflect.DeepEqual(record, want) {
 				t.Errorf("%s is\n%v, want\n%v", key, record, want)
 			}
-			for _, listed := range s.As("erp", http.MethodGet, path, nil).Field("data").([]any) {
-				if listed.(object)["id"] == s.ID(key) && !reflect.DeepEqual(listed, any(record)) {
-					t.Errorf("%s is listed as\n%v, read as\n%v", key, listed, record)
-				}
-			}
 		}
 	}
 }
@@ -182,15 +177,4 @@ func TestPeopleAndTeamsAreOfTheOwnOrganization(t *testing.T) {
 	if !reflect.DeepEqual(team.Field("members"), any(members)) || team.Text("name") != "Crew" {
 		t.Errorf("the crew is %s, want the members %v", team.Body, members)
 	}
-}
-
-func TestADefinitionWithoutGrantsGivesNoAccess(t *testing.T) {
-	t.Parallel()
-	s := apitest.New(t)
-	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
-	s.Exec(`INSERT INTO assignments SELECT $1, $2, id, organization_id FROM permission_definitions WHERE id = $3`,
-		s.ID("hvac"), s.ID("outsider"), s.ID("working"))
-	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusOK, "")
-	s.Exec(`UPDATE permission_definitions SET grants = '{}' WHERE id = $1`, s.ID("working"))
-	s.As("outsider", http.MethodGet, "/systems/"+s.ID("hvac"), nil).Want(http.StatusNotFound, "not_found")
 }

@@ -19,7 +19,6 @@ func TestRequiredQuestionsMustBeAnswered(t *testing.T) {
 		stored, sent []any
 		missing      []string
 	}{
-		{"only optional answers", nil, []any{h.to("q_note", "x")}, []string{"q_state", "q_hours"}},
 		{"one before, none with complete", []any{h.to("q_hours", 1)}, nil, []string{"q_state"}},
 		{"both before, one cleared with complete", h.required(), []any{h.to("q_state", nil)}, []string{"q_state"}},
 		{"both before", h.required(), nil, nil},

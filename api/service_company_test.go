@@ -11,15 +11,6 @@ import (
 	"millwright/service/servicetest"
 )
 
-// polarWorkOrder creates a work order with the ERP and Polar as workers.
-func (h harness) polarWorkOrder() string {
-	return h.workOrder(object{"form_id": h.ID("inspection"), "assignees": h.ids("erp", "polar"), "consultants": h.ids("cat")})
-}
-
-func (h harness) dispatch(method, path string, body any) apitest.Response {
-	return h.As("dispatch", method, path, body)
-}
-
 // api.md 4.5.
 func TestServiceCompanyForwardsToItsOwnPeople(t *testing.T) {
 	t.Parallel()
@@ -33,15 +24,18 @@ teams: [{key: sledge, name: Sledge, members: [per]}]
 		t.Fatal(err)
 	}
 	maps.Copy(h.Polar.IDs, imported.IDs)
+	polars := func() string {
+		return h.workOrder(object{"assignees": h.ids("erp", "polar"), "consultants": h.ids("cat")})
+	}
 	forward := func(id, identity string) apitest.Response {
-		return h.dispatch(http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids(identity)})
+		return h.As("dispatch", http.MethodPost, "/work-orders/"+id+"/assignees", object{"assignees": h.ids(identity)})
 	}
 	for _, test := range []struct{ name, identity, code string }{
 		{"a person", "pia", ""}, {"a team", "sledge", ""}, {"itself", "dispatch", ""}, {"another integration", "back_office", ""},
 		{"a person of the customer, connected to the node", "bob", "validation_failed"}, {"the customer's team", "crew", "validation_failed"},
 		{"the customer", "acme", "validation_failed"}, {"the customer's consultant", "cat", "rule_violation"},
 	} {
-		id := h.polarWorkOrder()
+		id := polars()
 		before, response := h.read(id), forward(id, test.identity)
 		if test.code != "" {
 			response.Want(http.StatusUnprocessableEntity, test.code)
@@ -55,7 +49,7 @@ teams: [{key: sledge, name: Sledge, members: [per]}]
 	alone := h.workOrder(nil)
 	h.Exec(`INSERT INTO work_order_assignees VALUES ($1, $2, 'worker', 9)`, alone, h.ID("dispatch"))
 	forward(alone, "pia").Want(http.StatusForbidden, "permission_denied")
-	id := h.polarWorkOrder()
+	id := polars()
 	for _, organization := range []string{"acme", "polar"} {
 		h.Exec(`UPDATE organizations SET read_only = (id = $1)`, h.ID(organization))
 		forward(id, "pia").Want(http.StatusForbidden, "read_only")

@@ -91,12 +91,7 @@ func (n *tenant) ID(key string) string {
 func (n *tenant) login(id, secret string) string {
 	n.t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "client_id": {id}, "client_secret": {secret}}
-	return n.form("/oauth/token", form).Want(http.StatusOK, "").Text("access_token")
-}
-
-func (n *tenant) form(path string, form url.Values) apitest.Response {
-	n.t.Helper()
-	return n.Send(http.MethodPost, "/v1"+path, form.Encode(), "Content-Type", "application/x-www-form-urlencoded")
+	return n.Send(http.MethodPost, "/v1/oauth/token", form.Encode(), "Content-Type", formType).Want(http.StatusOK, "").Text("access_token")
 }
 
 // call makes a call and checks the response for forbidden strings, except those that
@@ -218,7 +213,7 @@ func (n *tenant) body(op apitest.Operation) (string, []slot) {
 		return "", nil
 	}
 	var slots []slot
-	value := n.value(op.Body, "", nil, &slots)
+	value := n.value(op.Body, "", &slots)
 	encoded, err := json.Marshal(value)
 	if err != nil {
 		n.t.Fatal(err)
@@ -230,7 +225,7 @@ func (n *tenant) body(op apitest.Operation) (string, []slot) {
 type slot struct{ name, id string }
 
 // value returns a valid value for a schema and adds its ids to slots.
-func (n *tenant) value(schema map[string]any, name string, parent *string, slots *[]slot) any {
+func (n *tenant) value(schema map[string]any, name string, slots *[]slot) any {
 	n.t.Helper()
 	resolved, _ := n.Document.Resolve(schema).(map[string]any)
 	id := func(key string) string {
@@ -258,12 +253,12 @@ func (n *tenant) value(schema map[string]any, name string, parent *string, slots
 		properties, _ := resolved["properties"].(map[string]any)
 		for _, property := range slices.Sorted(maps.Keys(properties)) {
 			of, _ := properties[property].(map[string]any)
-			fields[property] = n.value(of, property, parent, slots)
+			fields[property] = n.value(of, property, slots)
 		}
 		return fields
 	case "array":
 		of, _ := resolved["items"].(map[string]any)
-		return []any{n.value(of, name, parent, slots)}
+		return []any{n.value(of, name, slots)}
 	case "boolean":
 		return false
 	case "integer", "number":

@@ -35,7 +35,7 @@ func ParseDocument(text []byte) (*Document, error) {
 	if !ok {
 		return nil, fmt.Errorf("the document is a %T", parsed)
 	}
-	CloseSchemas(root)
+	closeSchemas(root)
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	if err := compiler.AddResource(documentURL, parsed); err != nil {
@@ -44,10 +44,10 @@ func ParseDocument(text []byte) (*Document, error) {
 	return &Document{root: root, compiler: compiler}, nil
 }
 
-// CloseSchemas forbids fields and codes that a schema does not mention. The document allows
+// closeSchemas forbids fields and codes that a schema does not mention. The document allows
 // them in responses, so that clients expect new ones; the service's own tests must
 // notice a field or code that is not documented.
-func CloseSchemas(root map[string]any) {
+func closeSchemas(root map[string]any) {
 	components, _ := root["components"].(map[string]any)
 	schemas, _ := components["schemas"].(map[string]any)
 	for _, s := range schemas {
