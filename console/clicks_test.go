@@ -62,6 +62,7 @@ func TestTheDaysWorkTakesFewClicks(t *testing.T) {
 	worker := signedIn("bob")
 	worker.OnTelephone()
 	worker.Click("table.work tbody tr") // anywhere on the card
+	worker.WantText("Start work")
 	worker.Press("Start work")
 	worker.WantText("The work is in progress.", "Bob Stone started the work.")
 	within(worker, "a worker who starts an urgent order", 2, 0, 2)

@@ -134,6 +134,7 @@ func peoplePages(t *testing.T) (*consoletest.Site, []shownPage) {
 		{"team-created", "/console/teams/new", map[string]string{"name": "Roofers"}, "Create"},
 		{"team-members-rejected", "/console/teams/" + s.ID("crew") + "/members", nil, "Add"},
 		{"search-no-match", "/console/search?q=nothing", nil, ""},
+		{"question", "/console/forms/" + s.ID("inspection") + "/question?question=" + s.ID("q_state"), nil, ""},
 		{"question-rejected", "/console/forms/" + s.ID("inspection") + "/question", map[string]string{"label": "State"}, "Save"},
 		{"notices", "/console/notices", nil, ""},
 		{"not-found", "/console/nowhere", nil, ""},

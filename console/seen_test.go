@@ -30,6 +30,9 @@ func TestOpeningARecordReadsItsNotices(t *testing.T) {
 	b := s.Browser(t)
 	b.SignIn("bob", path)
 	servicetest.Await(t, "one of two notices is read after its record was opened", func() bool { return unread() == 1 })
+	b.Fill("text", "The belt is loose.")
+	b.Press("Comment") // with scripts, too
+	b.WantText("Your comment is saved")
 }
 
 // quickTimers makes a page's timers a hundred times as fast, and the page hidden if hides is true.

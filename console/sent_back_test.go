@@ -31,6 +31,7 @@ func TestWhyWorkCameBackIsShown(t *testing.T) {
 	next := cat.Post(path+"/review", page.Form("decision", "send_back", "comment", "The belt is <loose>.")).Want(http.StatusSeeOther).Location()
 	cat.Get(next).Want(http.StatusOK, "Sent back. Its workers are told", "To review")
 	cat.Get(path).Want(http.StatusOK, banner)
+	bob.Get(path).Want(http.StatusOK, path+"/start")
 	for _, where := range []string{path, path + "/answers"} {
 		bob.Get(where).Want(http.StatusOK, banner, `<q class="lines"><bdi>The belt is &lt;loose&gt;.</bdi></q>`)
 	}

@@ -48,6 +48,7 @@ func TestAWorkOrderIsEdited(t *testing.T) {
 	if record = workOrder(t, s, id); record.TargetDate != nil || record.ExternalID != nil {
 		t.Errorf("cleared, it is %+v", record)
 	}
+	v.Post(path, v.Get(path).Form("title", "Kept title", "target_date", "soon")).Want(http.StatusUnprocessableEntity, `id="target_date-about"><p class="problem">`, `value="Kept title"`)
 	// Every wrong field has its problem.
 	wrong := map[string]string{"title": " ", "description": strings.Repeat("x", 10_001), "priority": "urgent", "external_id": strings.Repeat("x", 201)}
 	form = v.Get(path).Form("target_date", "")

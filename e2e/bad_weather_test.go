@@ -74,7 +74,11 @@ func TestAWorkerWhoseNamespaceIsGoneEnds(t *testing.T) {
 	h.settings["METRICS_ADDR"] = metrics
 	worker := h.startWorker()
 	h.integrator().create("Is retried")
-	<-retried
+	select {
+	case <-retried:
+	case <-time.After(deliveryLimit):
+		t.Fatal("nothing is retried")
+	}
 	ctx, namespace := t.Context(), h.settings["TEMPORAL_NAMESPACE"]
 	if _, err := h.temporal.OperatorService().DeleteNamespace(ctx, &operatorservice.DeleteNamespaceRequest{Namespace: namespace}); err != nil {
 		t.Fatal(err)

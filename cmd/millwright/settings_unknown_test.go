@@ -23,9 +23,9 @@ func TestUnknownSettings(t *testing.T) {
 	misspelt, unknown := unknownSettings(slices.Values([]string{
 		"PATH", "SHELL", "LOGNAME", "DATABASE_URL", "DATABASE_URL_FILE", "OTEL_TRACES_SAMPLER", "WEBHOOK_SECRET", "MILLWRIGHT_FAILPOINT_clock",
 		"MILLWRIGHT_API_PORT", "MILLWRIGHT_API_SERVICE_HOST", "MILLWRIGHT_API_SERVICE_PORT_HTTP", "TEMPORAL_PORT_7233_TCP_ADDR", "TEMPORAL_PORT_7233_TCP",
-		"SMTP_URLS", "MILLWRIGHT_ADRR", "TEMPORAL_NAMESPACE_FILE", "WEBHOOK_RETRIES",
+		"SMTP_URLS", "MILLWRIGHT_ADRR", "SWEEP_INTERVL", "TEMPORAL_NAMESPACE_FILE", "WEBHOOK_RETRIES",
 	}))
-	if want := []string{"MILLWRIGHT_ADRR is no setting; is it MILLWRIGHT_ADDR?", "SMTP_URLS is no setting; is it SMTP_URL?"}; !slices.Equal(misspelt, want) {
+	if want := []string{"MILLWRIGHT_ADRR is no setting; is it MILLWRIGHT_ADDR?", "SMTP_URLS is no setting; is it SMTP_URL?", "SWEEP_INTERVL is no setting; is it SWEEP_INTERVAL?"}; !slices.Equal(misspelt, want) {
 		t.Errorf("misspelt are %v, want %v", misspelt, want)
 	}
 	if want := []string{"TEMPORAL_NAMESPACE_FILE", "WEBHOOK_RETRIES"}; !slices.Equal(unknown, want) {

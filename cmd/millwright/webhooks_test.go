@@ -60,12 +60,16 @@ func TestWebhooksCommands(t *testing.T) {
 		t.Errorf("the deliveries are %v", list)
 	}
 	failed := list[1]["id"].(string)
+	if lines := h.table("deliveries", "list", "--address", hook, "--status", "held,failed", "--limit", "1"); len(lines) != 2 || !strings.Contains(lines[1], list[0]["id"].(string)) {
+		t.Errorf("the newest one is printed as %q", lines)
+	}
 	shown := object(strings.Replace(deliveryMembers, " created_at", " attempts_made created_at", 1), "deliveries show "+failed)
 	wantMembers(t, shown["attempts_made"].([]any)[0].(map[string]any), "error latency_ms number remote_ip response_body response_body_base64 started_at status")
 	if text := strings.Join(h.table("deliveries", "show", failed), "\n"); !strings.Contains(text, "Not now�[2J") {
 		t.Errorf("the response is printed as\n%s", text)
 	}
 	// Without --since, held deliveries stay held until they are redelivered.
+	object(webhookMembers, "webhooks disable "+hook)
 	on := object("enabled events expired id integration_id off_at off_reason released url", "webhooks enable "+hook)
 	if on["enabled"] != true || on["released"] != 0.0 {
 		t.Errorf("enable printed %v", on)

@@ -66,7 +66,7 @@ func build(dir string) (string, error) {
 }
 
 // imageBuild matches the Dockerfile's build of a binary that needs nothing else and knows its version.
-var imageBuild = regexp.MustCompile(`(?m)^ *CGO_ENABLED=0 go build .*-X main\.version=\$\{VERSION\}.* -o /out/millwright .*$`)
+var imageBuild = regexp.MustCompile(`(?m)^ *CGO_ENABLED=0 go build .*-X main\.version=\$\{VERSION\}.* -o /out/millwright \./cmd/millwright$`)
 
 // installation is the compose file with its secrets, as an operator has it.
 type installation struct {

@@ -189,7 +189,7 @@ func TestLevelsAreReadAlongAnIndex(t *testing.T) {
 	ann, bob, pia := servicetest.Person(t, f, "ann"), servicetest.Person(t, f, "bob"), servicetest.Person(t, f, "pia")
 	reads, filled := map[string]servicetest.BoundedRead{}, false
 	add := func(name string, want int, read func() (int, error)) {
-		reads[name] = servicetest.BoundedRead{Tables: []string{"inventory_nodes", "inventory_closure", "assignments"}, Most: 300, Do: func() error {
+		reads[name] = servicetest.BoundedRead{Tables: []string{"inventory_nodes", "inventory_closure", "assignments"}, Most: 300, Pages: 200, Do: func() error {
 			found, err := read()
 			if filled {
 				servicetest.Expect(t, name, found, want)

@@ -319,8 +319,8 @@ func TestBigOrganizationsHaveTeams(t *testing.T) {
 	add("a person's", 1500, func() error { return servicetest.ErrorOf(h.People.TeamsOfPerson(ctx, ann, h.ID("bob"))) })
 	add("assignments", 30_000, func() error { return servicetest.ErrorOf(h.Records.AssignmentsForPerson(ctx, ann, team)) })
 	add("definitions", 25_000, func() error { return servicetest.ErrorOf(h.Inventory.Definitions(ctx, ann)) })
-	add("before deletion", 15_000, func() error { _, _, err := h.People.TeamEffects(ctx, ann, team); return err })
-	add("one member", 15_000, func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err })
+	add("before deletion", 11_000, func() error { _, _, err := h.People.TeamEffects(ctx, ann, team); return err })
+	add("one member", 11_000, func() error { _, _, err := h.People.TeamMemberForPerson(ctx, ann, team, h.ID("bob")); return err })
 	servicetest.WantBounded(t, h.Fixture, reads, func() { plantPeople(h, 10_000, 400) })
 	servicetest.Must(t, servicetest.ErrorOf(h.People.DeleteTeam(ctx, ann, store.NoKey, team))) // of everyone
 }

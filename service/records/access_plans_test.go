@@ -62,7 +62,7 @@ func TestChecksStartFromTheNode(t *testing.T) {
 		"a creation":             func() error { create(erp, "erp"); return nil },
 		"a creation of feedback": func() error { report(); return nil },
 	} {
-		reads[name] = servicetest.BoundedRead{Do: do, Tables: tables, Most: 300}
+		reads[name] = servicetest.BoundedRead{Do: do, Tables: tables, Most: 300, Pages: 150}
 	}
 	servicetest.WantBounded(t, h.Fixture, reads, func() {}, func() { plantPermissions(h, "erp") }, func() { h.Exec(`VACUUM ANALYZE`) })
 }

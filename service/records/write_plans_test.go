@@ -67,7 +67,7 @@ func TestPlansOfEmptyTablesSuitWrites(t *testing.T) {
 	for i, table := range tables {
 		patterns[i] = table + "%" // with partitions
 	}
-	reads := map[string]servicetest.BoundedRead{"a dozen writes": {Do: write, Tables: patterns, Most: 1500}}
+	reads := map[string]servicetest.BoundedRead{"a dozen writes": {Do: write, Tables: patterns, Most: 1500, Pages: 1100}}
 	servicetest.WantBounded(t, h.Fixture, reads, func() {
 		const many = 10_000
 		h.Plant(`INSERT INTO work_orders (id, organization_id, inventory_id, title, priority, status, created_by, created_at, changed_at)

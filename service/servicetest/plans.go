@@ -11,12 +11,12 @@ import (
 	"millwright/models"
 )
 
-// BoundedRead is a read with the rows of tables and the entries of their indexes that it may look at. A name of a
-// table may be a pattern of LIKE.
+// BoundedRead is a read with the rows of tables and the entries of their indexes that it may look at, and the pages of
+// these indexes, if it is not 0. A name of a table may be a pattern of LIKE.
 type BoundedRead struct {
-	Do     func() error
-	Tables []string
-	Most   int
+	Do          func() error
+	Tables      []string
+	Most, Pages int
 }
 
 // WantBounded has the reads planned while the tables are empty, and fails the test if a read looks at more than it may
@@ -32,13 +32,14 @@ func WantBounded(t *testing.T, f *Fixture, reads map[string]BoundedRead, filling
 		fill()
 		f.WaitForOpenTransactions()
 		for name, read := range reads {
-			before := f.RowsRead(read.Tables)
+			rows, pages := f.RowsRead(read.Tables), f.IndexPagesRead(read.Tables)
 			if err := read.Do(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			n := f.RowsRead(read.Tables) - before
-			if t.Logf("%s, filling %d: %d rows or entries of indexes were read", name, nth, n); n > read.Most {
-				t.Errorf("that is more than %d", read.Most)
+			rows, pages = f.RowsRead(read.Tables)-rows, f.IndexPagesRead(read.Tables)-pages
+			t.Logf("%s, filling %d: %d rows or entries of indexes and %d pages of indexes were read", name, nth, rows, pages)
+			if rows > read.Most || read.Pages > 0 && pages > read.Pages {
+				t.Errorf("%s reads more than %d rows or %d pages", name, read.Most, read.Pages)
 			}
 		}
 	}

@@ -53,6 +53,14 @@ func (f *Fixture) RowsRead(tables []string) int {
 		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname LIKE ANY ($1))`, tables)
 }
 
+// IndexPagesRead counts the pages of the tables' indexes that were read so far: one that is walked from end to end for a
+// condition on its second column counts few entries and many pages.
+func (f *Fixture) IndexPagesRead(tables []string) int {
+	f.t.Helper()
+	f.FlushStatistics()
+	return Value[int](f, `SELECT sum(idx_blks_hit + idx_blks_read) FROM pg_statio_user_indexes WHERE relname LIKE ANY ($1)`, tables)
+}
+
 // AnalyzeOnce analyzes all tables, and has autovacuum not do so again with these.
 func (f *Fixture) AnalyzeOnce(tables []string) {
 	f.t.Helper()

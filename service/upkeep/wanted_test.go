@@ -74,7 +74,7 @@ func TestOpenRecordsKeepRightPlans(t *testing.T) {
 	} {
 		for _, kind := range []store.TargetKind{store.TargetWorkOrder, store.TargetFeedback} {
 			after.Kind = kind
-			reads[string(kind)+" after "+after.OrganizationID] = servicetest.BoundedRead{Tables: []string{"work_orders", "feedback"}, Most: 200, Do: func() error {
+			reads[string(kind)+" after "+after.OrganizationID] = servicetest.BoundedRead{Tables: []string{"work_orders", "feedback"}, Most: 200, Pages: 40, Do: func() error {
 				return servicetest.ErrorOf(f.Upkeep.OpenRecords(t.Context(), after, 20))
 			}}
 		}

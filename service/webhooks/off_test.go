@@ -112,7 +112,9 @@ func TestAttemptsOfDeletedDeliveriesAreIgnored(t *testing.T) {
 	servicetest.Create(t, f)
 	claimed := servicetest.Claim(t, f, "erp_hook").Deliveries
 	f.Exec(`DELETE FROM open_deliveries WHERE id = $1`, claimed[0].DeliveryID)
-	servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 200), servicetest.Attempt(f, claimed[1], 200))
+	recorded := servicetest.Record(t, f, "erp_hook", servicetest.Attempt(f, claimed[0], 500), servicetest.Attempt(f, claimed[1], 200))
+	servicetest.Expect(t, "retrying", recorded.Retrying, 0)
+	servicetest.Expect(t, "attempts at the deleted one", servicetest.Value[int](f, `SELECT count(*) FROM attempts WHERE delivery_id = $1`, claimed[0].DeliveryID), 0)
 	servicetest.Expect(t, "the other one", servicetest.Status(t, f, claimed[1].DeliveryID), models.DeliveryDelivered)
 }
 
