@@ -57,8 +57,11 @@ func TestAWorkerWhoseNamespaceIsGoneEnds(t *testing.T) {
 	var attempts atomic.Int32
 	retried, release := make(chan struct{}), make(chan struct{})
 	hook.respondWith(func(ctx context.Context, _ delivery) int {
-		if attempts.Add(1) == 2 {
+		n := attempts.Add(1)
+		if n == 2 {
 			close(retried)
+		}
+		if n > 1 {
 			select {
 			case <-release:
 			case <-ctx.Done():
@@ -66,9 +69,9 @@ func TestAWorkerWhoseNamespaceIsGoneEnds(t *testing.T) {
 		}
 		return http.StatusServiceUnavailable
 	})
-	// The worker makes one retry at a time, and polls for the next one after it: while it waits for the
+	// The worker makes one retry at a time, and polls for the next one after it: while it waits for a
 	// response nothing polls, and no poll of before has to return first, which takes a minute.
-	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1h", "WORKER_RETRIES": "1"}, hook)
+	h := newHarness(t, settings{"WEBHOOK_RETRY_SCHEDULE": "1s,1s,1s,1s,1s,1h", "WORKER_RETRIES": "1"}, hook)
 	h.startAPI(nil)
 	metrics, _ := freePort(t)
 	h.settings["METRICS_ADDR"] = metrics
