@@ -115,7 +115,7 @@ func (b *Browser) setScripts(on bool) {
 func (b *Browser) CheckWidth(name string, more ...int64) {
 	b.t.Helper()
 	b.settle()
-	for _, width := range append([]int64{widths[0], 900, 768, 640, 390, 320}, more...) {
+	for _, width := range slices.Concat(widths, []int64{900, 768, 640}, more) {
 		b.resize(width)
 		where := fmt.Sprintf("%s, %d px", name, width)
 		b.fits(where, width)

@@ -32,14 +32,18 @@ func WantBounded(t *testing.T, f *Fixture, reads map[string]BoundedRead, filling
 		fill()
 		f.WaitForOpenTransactions()
 		for name, read := range reads {
-			rows, pages := f.RowsRead(read.Tables), f.IndexPagesRead(read.Tables)
+			rowsBefore, pagesBefore := f.looked(read.Tables)
 			if err := read.Do(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			rows, pages = f.RowsRead(read.Tables)-rows, f.IndexPagesRead(read.Tables)-pages
+			rows, pages := f.looked(read.Tables)
+			rows, pages = rows-rowsBefore, pages-pagesBefore
 			t.Logf("%s, filling %d: %d rows or entries of indexes and %d pages of indexes were read", name, nth, rows, pages)
-			if rows > read.Most || read.Pages > 0 && pages > read.Pages {
-				t.Errorf("%s reads more than %d rows or %d pages", name, read.Most, read.Pages)
+			if rows > read.Most {
+				t.Errorf("%s, filling %d: %d rows or entries of indexes, want at most %d", name, nth, rows, read.Most)
+			}
+			if read.Pages > 0 && pages > read.Pages {
+				t.Errorf("%s, filling %d: %d pages of indexes, want at most %d", name, nth, pages, read.Pages)
 			}
 		}
 	}

@@ -45,20 +45,15 @@ func (f *Fixture) FlushStatistics() {
 	}
 }
 
-// RowsRead counts the rows of the tables, by patterns, and the entries of their indexes that were read so far.
-func (f *Fixture) RowsRead(tables []string) int {
+// looked counts the rows of the tables, by patterns, and the entries of their indexes that were read so far, and the pages of
+// these indexes: one that is walked from end to end for a condition on its second column counts few entries and many pages.
+func (f *Fixture) looked(tables []string) (rows, pages int) {
 	f.t.Helper()
 	f.FlushStatistics()
-	return Value[int](f, `SELECT (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname LIKE ANY ($1))
-		+ (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname LIKE ANY ($1))`, tables)
-}
-
-// IndexPagesRead counts the pages of the tables' indexes that were read so far: one that is walked from end to end for a
-// condition on its second column counts few entries and many pages.
-func (f *Fixture) IndexPagesRead(tables []string) int {
-	f.t.Helper()
-	f.FlushStatistics()
-	return Value[int](f, `SELECT sum(idx_blks_hit + idx_blks_read) FROM pg_statio_user_indexes WHERE relname LIKE ANY ($1)`, tables)
+	counts := Value[[]int](f, `SELECT ARRAY[
+		(SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE relname LIKE ANY ($1)) + (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE relname LIKE ANY ($1)),
+		(SELECT sum(idx_blks_hit + idx_blks_read) FROM pg_statio_user_indexes WHERE relname LIKE ANY ($1))]::bigint[]`, tables)
+	return counts[0], counts[1]
 }
 
 // AnalyzeOnce analyzes all tables, and has autovacuum not do so again with these.
